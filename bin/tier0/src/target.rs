@@ -13,6 +13,7 @@ use tier0_lab::profile::{ProfileError, ProfilePlan, ProfileProgress, ProfileRepo
 use tier0_nbd::client::{Client, ClientError, ClientOptions, list};
 use tier0_nbd::protocol::handshake::Refusal;
 use tier0_nbd::protocol::{ExportInfo, NbdUri};
+use tier0_units::ByteCount;
 use tier0_workload::spec::LoadSpec;
 use tier0_workload::stats::{LoadReport, Progress};
 use tier0_world::{PayloadWidth, RealRuntime, World};
@@ -41,6 +42,9 @@ pub(crate) struct TargetOptions {
     /// The volume of an array file [default: its first]
     #[arg(long, value_name = "NAME", help_heading = "Target")]
     volume: Option<String>,
+    /// Memory that the array of an array file has for what was read [default: none]
+    #[arg(long, value_name = "SIZE", help_heading = "Target")]
+    read_cache: Option<ByteCount>,
     #[command(flatten)]
     catalog: CatalogSource,
 }
@@ -60,13 +64,18 @@ impl Target {
     pub(crate) fn open(options: &TargetOptions, load: &LoadSpec) -> Result<Target, Failure> {
         let consent = Consent::of(load, options.overwrite);
         let text = &options.target;
+        let is_array = !text.contains("://") && Path::new(text).extension().is_some_and(|end| end == "toml");
+        if options.read_cache.is_some() && !is_array {
+            let fact = "--read-cache is for the modelled array of an array file; leave it out: other targets have their own";
+            return Err(Failure::Input(fact.to_owned()));
+        }
         if text.contains("://") {
             return open_nbd(options, text.parse().map_err(Failure::input)?, consent, load);
         }
         let path = Path::new(text);
-        if path.extension().is_some_and(|end| end == "toml") {
+        if is_array {
             let description = Description::read(path).map_err(Failure::input)?;
-            let twin = Twin::new(&options.catalog.load()?, description)?;
+            let twin = Twin::new(&options.catalog.load()?, description, options.read_cache)?;
             return Ok(Target::Array(Box::new(twin), options.volume.clone()));
         }
         open_file(path, &consent, load)

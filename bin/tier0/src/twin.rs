@@ -6,9 +6,10 @@ use std::rc::Rc;
 
 use tier0_array::Volume;
 use tier0_array::engine::Born;
-use tier0_array::simulated::{ModelShelf, build};
+use tier0_array::simulated::{ModelShelf, SimulatedOptions, build};
 use tier0_catalog::Catalog;
 use tier0_description::Description;
+use tier0_units::ByteCount;
 use tier0_workload::spec::LoadSpec;
 use tier0_workload::stats::{LoadReport, Progress};
 use tier0_world::{PayloadWidth, VirtualRuntime};
@@ -22,14 +23,19 @@ use crate::unwritten;
 pub(crate) struct Twin {
     description: Description,
     shelf: ModelShelf,
+    read_cache: Option<ByteCount>,
 }
 
 impl Twin {
-    /// Prepares the models that the array's drives need.
-    pub(crate) fn new(catalog: &Catalog, description: Description) -> Result<Twin, Failure> {
+    /// Prepares the models that the array's drives need. With a size for its read cache, what was read stays in memory.
+    pub(crate) fn new(
+        catalog: &Catalog,
+        description: Description,
+        read_cache: Option<ByteCount>,
+    ) -> Result<Twin, Failure> {
         let mut shelf = ModelShelf::default();
         shelf.prepare(catalog, &description)?;
-        Ok(Twin { description, shelf })
+        Ok(Twin { description, shelf, read_cache })
     }
 
     /// Runs `load` on the volume called `volume`, or on the first, of a fresh array.
@@ -58,7 +64,8 @@ impl Twin {
         width: PayloadWidth,
     ) -> Result<(VirtualRuntime, Volume), Failure> {
         let runtime = VirtualRuntime::new(seed, width);
-        let building = build(runtime.world(), &self.description, &self.shelf, Born::Full, |_, drive| drive);
+        let options = SimulatedOptions { read_cache: self.read_cache, ..Born::Full.into() };
+        let building = build(runtime.world(), &self.description, &self.shelf, options, |_, drive| drive);
         let array = runtime.run(building)?;
         let volume = self.choose(array.volumes, volume)?;
         Ok((runtime, volume))

@@ -10,12 +10,14 @@ use tier0_control::admin::{AdminError, AdminReply, AdminRequest, IoReport, Statu
 use tier0_control::message::control::ControlMessage;
 use tier0_control::message::request::ShardRequest;
 use tier0_control::{Control, LossRules};
-use tier0_description::{Description, Mismatch, class};
+use tier0_description::{Description, Mismatch, PoolDescription, class};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_plan::{NewPool, PoolDrives, fill};
+use tier0_plan::{Lanes, NewPool, PoolDrives, fill};
+use tier0_policy::PolicyKind;
 use tier0_pool::metadata::{Metadata, superblock, survey_without};
 use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, PoolState};
+use tier0_units::ByteCount;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
 use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
@@ -25,9 +27,10 @@ use crate::log_lane::{LogLane, format_logs};
 use crate::open::Consents;
 use crate::open::examine;
 use crate::opened_pool::OpenedPool;
-use crate::pool_shard::{PoolSeed, PoolShard, ShardId};
+use crate::pool_shard::{PoolSeed, PoolShard, ShardId, ShardMemory};
 pub use crate::repartition::Repartition;
 use crate::shard::Shard;
+use crate::simulated::SimulatedOptions;
 use crate::upkeep::pace::Activity;
 use crate::volume_io::VolumeIo;
 use crate::{ArrayError, Volume};
@@ -46,7 +49,7 @@ pub async fn create(
         let places = PoolDrives::of(&description.pools[number]).all;
         let own: Vec<DriveHandle> = places.iter().map(|drive| drives[*drive].clone()).collect();
         let sizes = own.iter().map(|drive| drive.info().sectors.0).collect();
-        let state = new_state(description, number, sizes, shards, &mut id)?;
+        let state = new_state(description, number, sizes, (shards, Lanes::PerGroup), &mut id)?;
         found_pool(world, own, state).await?;
     }
     Ok(())
@@ -79,7 +82,7 @@ pub fn check_creatable(description: &Description, sectors: u64, shards: usize) -
     };
     for number in 0..description.pools.len() {
         let places = PoolDrives::of(&description.pools[number]).all;
-        new_state(description, number, vec![sectors; places.len()], shards, id)?;
+        new_state(description, number, vec![sectors; places.len()], (shards, Lanes::PerGroup), id)?;
     }
     Ok(())
 }
@@ -107,12 +110,13 @@ fn random_bytes(random: &mut tier0_world::Random) -> [u8; 16] {
     bytes
 }
 
-/// The first state of a pool of the description, on drives of these sizes, the pool's in order.
+/// The first state of a pool of the description, on drives of these sizes, the pool's in order. Its log is cut into parts for
+/// so many shards and such lanes.
 pub(crate) fn new_state(
     description: &Description,
     number: usize,
     sizes: Vec<u64>,
-    shards: usize,
+    (shards, lanes): (usize, Lanes),
     mut id: impl FnMut() -> Uuid,
 ) -> Result<PoolState, ArrayError> {
     let pool = &description.pools[number];
@@ -132,8 +136,16 @@ pub(crate) fn new_state(
     let members: Vec<Member> = places.iter().zip(sizes).map(member).collect();
     let volumes = description.volumes.iter().filter(|volume| volume.pool == number).collect();
     let array = &description.name;
-    let new =
-        NewPool { array, description: pool, volumes, members, log_members, flash_cache_members, shards };
+    let new = NewPool {
+        array,
+        description: pool,
+        volumes,
+        members,
+        log_members,
+        flash_cache_members,
+        shards,
+        lanes,
+    };
     Ok(new.state(id)?)
 }
 
@@ -195,10 +207,10 @@ pub(crate) fn start_new(
     world: &World,
     description: &Description,
     drives: &[DriveHandle],
-    born: Born,
+    options: SimulatedOptions,
 ) -> Pin<Box<dyn Future<Output = Result<Engine, ArrayError>>>> {
     let (control, messages) = mailbox();
-    let pools = new_pools(world, description, drives, born, &control);
+    let pools = new_pools(world, description, drives, options, &control);
     let (world, name) = (world.clone(), description.name.clone());
     Box::pin(async move { Engine::run(&world, name, pools?, 1, control, messages).await })
 }
@@ -207,20 +219,30 @@ fn new_pools(
     world: &World,
     description: &Description,
     drives: &[DriveHandle],
-    born: Born,
+    options: SimulatedOptions,
     control: &MailSender<ControlMessage>,
 ) -> Result<Vec<OpenedPool>, ArrayError> {
+    // What is switched off for a pool needs no memory there.
+    let reads_cached = |pool: &PoolDescription| pool.read_cache != Some(false);
+    let pools_with_reads = description.pools.iter().filter(|pool| reads_cached(pool)).count().max(1);
+    let read_cache = options.read_cache.map(|size| ByteCount(size.0 / pools_with_reads as u64));
     let mut random = world.random(0x1d);
     let mut id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
     let pool_of = |number: usize| {
         let places = PoolDrives::of(&description.pools[number]).all;
         let own: Vec<DriveHandle> = places.iter().map(|drive| drives[*drive].clone()).collect();
         let sizes = own.iter().map(|drive| drive.info().sectors.0).collect();
-        let mut state = new_state(description, number, sizes, 1, &mut id)?;
-        if born == Born::Full {
+        let mut state = new_state(description, number, sizes, (1, options.lanes), &mut id)?;
+        if options.born == Born::Full {
             fill(&mut state)?;
         }
-        OpenedPool::new(world, number, state, own, born, control)
+        let read_cache = read_cache.filter(|_| reads_cached(&description.pools[number]));
+        let mut pool = OpenedPool::new(world, number, state, own, options.born, control)?;
+        if let Some(memory_max) = read_cache {
+            pool.seed.memory = ShardMemory::with_clean_pages(memory_max);
+            pool.seed.read_cache = Some(ReadCacheOptions { policy: PolicyKind::default(), memory_max });
+        }
+        Ok(pool)
     };
     (0..description.pools.len()).map(pool_of).collect()
 }

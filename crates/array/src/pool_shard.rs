@@ -57,12 +57,16 @@ pub(crate) struct PoolSeed {
 
 /// Memory that a pool has in a shard, for slot tables, dirty and clean pages together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ShardMemory(ByteCount);
+pub(crate) struct ShardMemory {
+    bytes: ByteCount,
+    /// What dirty pages may take of it, where that is not a share.
+    dirty_max: Option<ByteCount>,
+}
 
 impl Default for ShardMemory {
     /// 320 MiB: 256 MiB of dirty pages, and the tables of 64 GiB of data beside them.
     fn default() -> ShardMemory {
-        ShardMemory(ByteCount::mib(320))
+        ShardMemory::of(ByteCount::mib(320))
     }
 }
 
@@ -73,22 +77,34 @@ impl ShardMemory {
     /// An equal share of what an array has.
     pub(crate) fn share_of(memory: ByteCount, shards: usize, pools: usize) -> ShardMemory {
         let shares = (shards * pools.max(1)) as u64;
-        ShardMemory(ByteCount(memory.0 / shares).max(ShardMemory::MIN))
+        ShardMemory::of(ByteCount(memory.0 / shares).max(ShardMemory::MIN))
+    }
+
+    const fn of(bytes: ByteCount) -> ShardMemory {
+        ShardMemory { bytes, dirty_max: None }
+    }
+
+    /// As much for clean pages at any time, and for all else what there is by default: what a read cache does is to be seen
+    /// apart from what a smaller write cache does.
+    pub(crate) fn with_clean_pages(clean: ByteCount) -> ShardMemory {
+        let others = ShardMemory::default();
+        let bytes = ByteCount(others.bytes.0 + clean.0);
+        ShardMemory { bytes, dirty_max: Some(others.dirty_pages(false)) }
     }
 
     pub(crate) fn bytes(self) -> ByteCount {
-        self.0
+        self.bytes
     }
 
     /// What dirty pages may take of it at most; tables have the rest, and what dirty pages do not need. Where clean pages are
     /// kept a tenth is theirs.
     fn dirty_pages(self, has_read_cache: bool) -> ByteCount {
-        ByteCount(self.0.0 / 10 * if has_read_cache { 7 } else { 8 })
+        self.dirty_max.unwrap_or(ByteCount(self.bytes.0 / 10 * if has_read_cache { 7 } else { 8 }))
     }
 
     /// What clean pages may take of it at most: tables keep a fifth.
     pub(crate) fn clean_pages(self) -> ByteCount {
-        ByteCount(self.0.0 / 5 * 4)
+        ByteCount(self.bytes.0 / 5 * 4)
     }
 }
 
@@ -248,7 +264,7 @@ pub(crate) const TURN: Nanos = Nanos::from_micros(1);
 /// What destaging may have under way.
 fn slot_io_options(drive_count: usize, seed: &PoolSeed) -> SlotIoOptions {
     SlotIoOptions {
-        memory_bytes: seed.memory.0.0 as usize,
+        memory_bytes: seed.memory.bytes.0 as usize,
         rows_in_flight: ROWS_PER_DRIVE * drive_count,
         checksums: seed.state.geometry().checksums,
         born_full: seed.born == Some(Born::Full),
@@ -295,5 +311,8 @@ mod tests {
         assert_eq!(share(ByteCount::mib(64), 64, 1), ByteCount::mib(16), "less is no use");
         assert_eq!(ShardMemory::default().dirty_pages(false), ByteCount::mib(256));
         assert_eq!(ShardMemory::default().dirty_pages(true), ByteCount::mib(224));
+        let with_reads = ShardMemory::with_clean_pages(ByteCount::gib(1));
+        assert_eq!(with_reads.dirty_pages(true), ByteCount::mib(256), "as much as without");
+        assert_eq!(with_reads.bytes(), ByteCount::mib(320 + 1024));
     }
 }

@@ -7,6 +7,8 @@ use std::pin::Pin;
 use tier0_catalog::Catalog;
 use tier0_description::Description;
 use tier0_drive::{Content, DriveHandle};
+pub use tier0_plan::Lanes;
+use tier0_units::ByteCount;
 use tier0_world::World;
 
 use crate::born::Born;
@@ -34,6 +36,25 @@ impl ModelShelf {
     }
 }
 
+/// How an array in virtual time is, beside what its description says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimulatedOptions {
+    /// What its volumes hold.
+    pub born: Born,
+    /// Memory for clean pages, beside the memory for dirty ones; without it nothing that was read is kept. Pools whose read cache
+    /// is not switched off share it in equal parts.
+    pub read_cache: Option<ByteCount>,
+    /// How the groups of sets of a pool share its write cache.
+    pub lanes: Lanes,
+}
+
+impl From<Born> for SimulatedOptions {
+    /// Without a read cache, and with a lane for each group.
+    fn from(born: Born) -> SimulatedOptions {
+        SimulatedOptions { born, read_cache: None, lanes: Lanes::PerGroup }
+    }
+}
+
 /// An array in virtual time, whose metadata live only as long as the world.
 pub struct SimulatedArray {
     /// The array.
@@ -53,14 +74,14 @@ pub fn build(
     world: &World,
     description: &Description,
     shelf: &ModelShelf,
-    born: Born,
+    options: impl Into<SimulatedOptions>,
     wrap: impl FnMut(usize, DriveHandle) -> DriveHandle,
 ) -> Building {
     let drives = match make_drives(world, description, shelf, wrap) {
         Ok(drives) => drives,
         Err(error) => return Box::pin(async { Err(error) }),
     };
-    let engine = engine::start_new(world, description, &drives, born);
+    let engine = engine::start_new(world, description, &drives, options.into());
     Box::pin(async move {
         let engine = engine.await?;
         Ok(SimulatedArray { volumes: engine.volumes(), engine, drives })

@@ -51,6 +51,11 @@ impl Volume {
         self.io.write_back.status()
     }
 
+    /// Whether its reads look for their pages in memory and keep them there, by its switch and its pool's.
+    pub fn reads_cached(&self) -> bool {
+        self.io.reads_cached()
+    }
+
     fn check(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {
         match lba.0.checked_add(sectors) {
             Some(end) if end <= self.sectors() => Ok(()),

@@ -23,6 +23,8 @@ parameter_set! {
         transfer_cost_us_per_kib: Parameter<f64>, Us, 0.0..=100.0;
         /// Core time of the lookup that each read of a read-cached LUN pays, hit or miss.
         cache_lookup_cost_us: Parameter<f64>, Us, 0.0..=500.0;
+        /// The same for each page of the read, on top.
+        cache_lookup_page_cost_us: Option<Parameter<f64>>, Us, 0.0..=100.0;
         /// Back-end buses that drives are spread over.
         back_end_buses: Parameter<u32>, Count, 1.0..=64.0;
         /// Data rate of one back-end bus.

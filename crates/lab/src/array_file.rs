@@ -10,7 +10,7 @@ use tier0_description::Remarks;
 
 use crate::LabError;
 use crate::measure::Bench;
-use crate::study::{Configuration, Goal, Study, StudyError};
+use crate::study::{Configuration, Goal, Requests, Study, StudyError};
 
 /// The array file of configuration `id`; free parameters stand at their start values.
 ///
@@ -70,6 +70,25 @@ fn around(text: &mut String, configuration: &Configuration, catalog: &Catalog) -
         Goal::Users { users, think } => format!("{users} users with {think} between two requests"),
     };
     line(text, &format!("  hosts       {hosts}"));
+    if let Some(size) = setup.caches.read {
+        line(
+            text,
+            &format!(
+                "  read cache  {size}; \"tier0 load --read-cache\" has it too, without the time of its lookups"
+            ),
+        );
+    }
+    if setup.caches.write_is_shared {
+        line(text, "  write cache one for all groups of sets; here each has a lane of its own");
+    }
+    for neighbour in &setup.neighbours {
+        let Requests { block, pattern, read_percent, .. } = &neighbour.sets.requests;
+        let (name, users) = (&neighbour.sets.name, neighbour.users);
+        line(
+            text,
+            &format!("  neighbour   {name}: {users} users, {block}, {read_percent} % reads, {pattern}"),
+        );
+    }
     let alignment = setup.alignment.map_or(String::new(), |size| format!(", aligned to {size}"));
     line(
         text,

@@ -3,10 +3,10 @@
 //! What differs by less than the simulation can tell has the same rank. Points of a grid differ in their loads and are not
 //! ranked.
 
-use tier0_units::{ByteCount, counted};
+use tier0_units::{ByteCount, Nanos, counted};
 
 use crate::run::{Measured, StudyOutcome};
-use crate::study::{Goal, Metric, Setup};
+use crate::study::{Goal, Metric, Requests, Setup};
 
 /// Configurations that bear the same load.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub struct Ranked {
     pub p99_ms: f64,
     /// What the drives hold, without redundancy.
     pub usable: ByteCount,
-    /// Drives with data, of all members.
+    /// Drives with data, of all groups of sets and all members.
     pub drives: u32,
     /// What the drives draw, in watts.
     pub drive_watts: f64,
@@ -66,7 +66,8 @@ impl Ranked {
             half_width: measurement.half_width(Metric::Iops),
             p99_ms: measurement.result.p99_ms,
             usable: measured.usable,
-            drives: configuration.setup.drives_in_all(),
+            drives: configuration.setup.set_groups().iter().map(|sets| sets.drives).sum::<u32>()
+                * configuration.setup.members,
             drive_watts: measured.drive_watts,
             headroom,
         }
@@ -112,7 +113,12 @@ fn ranking(group: &[&Measured]) -> Ranking {
 
 fn is_same_load(a: &Setup, b: &Setup) -> bool {
     let of = |setup: &Setup| (setup.block.clone(), setup.pattern, setup.alignment, setup.goal);
-    of(a) == of(b) && a.read_percent == b.read_percent
+    // Whatever serves them.
+    let beside = |setup: &Setup| -> Vec<(Requests, u32, Nanos)> {
+        let loads = setup.neighbours.iter();
+        loads.map(|one| (one.sets.requests.clone(), one.users, one.think)).collect()
+    };
+    of(a) == of(b) && a.read_percent == b.read_percent && beside(a) == beside(b)
 }
 
 /// The load in words.
@@ -128,5 +134,11 @@ fn load(setup: &Setup) -> String {
         }
         Goal::Users { users, .. } => counted(u64::from(users), "user"),
     };
-    format!("{}, {}, {} % reads, {goal}", setup.block, setup.pattern, setup.read_percent)
+    let own = format!("{}, {}, {} % reads, {goal}", setup.block, setup.pattern, setup.read_percent);
+    let beside = setup.neighbours.iter().map(|neighbour| {
+        let Requests { block, pattern, read_percent, .. } = &neighbour.sets.requests;
+        let users = counted(u64::from(neighbour.users), "user");
+        format!("; beside it {block}, {pattern}, {read_percent} % reads, {users}")
+    });
+    own + &beside.collect::<String>()
 }

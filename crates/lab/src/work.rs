@@ -1,12 +1,13 @@
 //! What an array did for a load, as its own counters tell: `tier0 iostat` shows the same of one that serves.
 
 use serde::{Deserialize, Serialize};
-use tier0_control::admin::{FlushCounts, Flushed, IoReport, NamedIo};
+use tier0_cache::ReadCacheStatus;
+use tier0_control::admin::{FlushCounts, Flushed, IoReport, NamedFlushing, NamedIo, PoolIo};
 use tier0_stats::{IoStats, OpStats};
 use tier0_units::Nanos;
 
 /// What the drives, the write log and the destager did during a measurement, its warm-up included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Work {
     /// Reads of drives for one I/O of a host.
     pub drive_reads: f64,
@@ -28,6 +29,32 @@ pub struct Work {
     pub delayed_writes: f64,
     /// How long these waited, in milliseconds, on average.
     #[serde(default)]
+    pub delay_ms: Option<f64>,
+    /// Reads that found all of their pages in the read cache, as a share of those that looked for them; nothing where none did.
+    #[serde(default)]
+    pub read_hits: Option<f64>,
+    /// By write cache: a single one, or one for each group of sets, what is measured first.
+    #[serde(default)]
+    pub write_caches: Vec<WriteCacheWork>,
+    /// Whether the measured volumes' writes go into the first of them.
+    #[serde(default)]
+    pub measured_is_cached: bool,
+}
+
+/// What a write cache did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WriteCacheWork {
+    /// Its name.
+    pub name: String,
+    /// Why pages were destaged; nothing where none were.
+    pub flushed: Option<FlushShares>,
+    /// Pages that were destaged.
+    pub flushed_pages: u64,
+    /// Writes that were delayed for want of room.
+    pub delayed: u64,
+    /// The same, for one write of a host to its volumes.
+    pub delayed_writes: f64,
+    /// How long these waited, in milliseconds, on average.
     pub delay_ms: Option<f64>,
 }
 
@@ -86,13 +113,36 @@ pub struct Counters {
     pub destage: IoStats,
     /// Why, and the writes that were delayed.
     pub flushed: FlushCounts,
+    /// By write cache.
+    pub write_caches: Vec<WriteCacheCounters>,
+    /// What the read caches have done.
+    pub read_cache: ReadCacheStatus,
+}
+
+/// Counters of a write cache.
+#[derive(Clone, Debug, Default)]
+pub struct WriteCacheCounters {
+    /// Its name.
+    pub name: String,
+    /// Why pages were destaged, and the writes that were delayed.
+    pub flushed: FlushCounts,
+    /// Writes of hosts to its volumes.
+    pub writes: u64,
 }
 
 impl Counters {
     /// Adds an array's own counters and those of its drives.
     pub fn add(&mut self, report: &IoReport, drives: &IoStats) {
         let add = |all: &mut IoStats, some: &[NamedIo]| some.iter().for_each(|one| all.merge(&one.io));
+        let caches = report.pools.iter().flat_map(write_caches).collect::<Vec<_>>();
+        self.write_caches.resize_with(caches.len(), WriteCacheCounters::default);
+        for (all, one) in self.write_caches.iter_mut().zip(caches) {
+            all.name = one.name;
+            all.flushed.merge(&one.flushed);
+            all.writes += one.writes;
+        }
         for pool in &report.pools {
+            pool.read_cache.iter().for_each(|cache| self.read_cache.merge(cache));
             add(&mut self.hosts, &pool.volumes);
             add(&mut self.log, &pool.log);
             add(&mut self.destage, &pool.destage);
@@ -102,12 +152,47 @@ impl Counters {
     }
 }
 
+/// The write caches of a pool: one for each group of sets, or a single one.
+fn write_caches(pool: &PoolIo) -> Vec<WriteCacheCounters> {
+    let writes = |named: &[NamedIo]| named.iter().map(|one| one.io.write.count).sum();
+    let of_groups = pool.groups.len() == pool.flushing.len();
+    let cache = |(place, one): (usize, &NamedFlushing)| WriteCacheCounters {
+        name: one.name.clone(),
+        flushed: one.flushing.counts,
+        writes: if of_groups { writes(&pool.groups[place..=place]) } else { writes(&pool.volumes) },
+    };
+    pool.flushing.iter().enumerate().map(cache).collect()
+}
+
+impl WriteCacheWork {
+    fn between(before: Option<&WriteCacheCounters>, now: &WriteCacheCounters) -> WriteCacheWork {
+        let earlier = before.cloned().unwrap_or_default();
+        let flushed = now.flushed.since(&earlier.flushed);
+        let writes = now.writes.saturating_sub(earlier.writes);
+        WriteCacheWork {
+            name: now.name.clone(),
+            flushed: FlushShares::of(&flushed),
+            flushed_pages: flushed.all().pages,
+            delayed: flushed.delayed_writes,
+            delayed_writes: flushed.delayed_writes as f64 / (writes as f64).max(1.0),
+            delay_ms: flushed.delay_ms_mean(),
+        }
+    }
+}
+
 impl Work {
+    /// The write cache that the measured volumes' writes go into.
+    pub fn measured_cache(&self) -> Option<&WriteCacheWork> {
+        self.write_caches.first().filter(|_| self.measured_is_cached)
+    }
+
     /// What arrays did between two looks.
     pub fn between(before: &Counters, now: &Counters) -> Work {
         let (hosts, drives) = (now.hosts.since(&before.hosts), now.drives.since(&before.drives));
         let (log, destage) = (now.log.since(&before.log).write, now.destage.since(&before.destage).write);
         let flushed = now.flushed.since(&before.flushed);
+        let reads = now.read_cache.since(&before.read_cache);
+        let caches = now.write_caches.iter().enumerate();
         let host_ios = ((hosts.read.count + hosts.write.count) as f64).max(1.0);
         Work {
             drive_reads: drives.read.count as f64 / host_ios,
@@ -119,13 +204,18 @@ impl Work {
             flushed: FlushShares::of(&flushed),
             delayed_writes: flushed.delayed_writes as f64 / (hosts.write.count as f64).max(1.0),
             delay_ms: flushed.delay_ms_mean(),
+            read_hits: (reads.lookups() > 0).then(|| reads.hits() as f64 / reads.lookups() as f64),
+            write_caches: caches
+                .map(|(at, now)| WriteCacheWork::between(before.write_caches.get(at), now))
+                .collect(),
+            measured_is_cached: false,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tier0_control::admin::{Flushing, NamedFlushing, PoolIo};
+    use tier0_control::admin::Flushing;
 
     use super::*;
 

@@ -66,10 +66,17 @@ fn every_configuration_is_an_array_file() {
             let read =
                 Description::parse(&text, "array.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert_eq!(read.warnings, [""; 0], "{text}");
-            let drives = configuration.setup.drives as usize;
-            assert_eq!(read.pools[0].drives.len(), drives);
-            assert_eq!(read.pools[0].log, configuration.setup.write_cache.is_some());
-            assert_eq!(read.volumes.len(), configuration.setup.volumes as usize);
+            let groups = configuration.setup.set_groups();
+            let drives: u32 = groups.iter().map(|sets| sets.drives).sum();
+            assert_eq!(read.pools.iter().map(|pool| pool.drives.len()).sum::<usize>(), drives as usize);
+            let volumes: u32 = groups.iter().map(|sets| sets.volumes).sum();
+            assert_eq!(read.volumes.len(), volumes as usize);
+            let described: Vec<&str> =
+                read.pools.iter().flat_map(|pool| &pool.groups).map(|sets| sets.name.as_str()).collect();
+            let named = groups.iter().map(|sets| sets.name.as_str());
+            let named = |name: &str| named.clone().any(|known| known == name);
+            let is_one = described == [""] && groups.len() == 1;
+            assert!(is_one || described.iter().all(|name| named(name)), "{described:?}");
             assert!(text.ends_with(&read.to_text(&Remarks::default())), "{text}");
         }
     }

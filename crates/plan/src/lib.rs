@@ -19,7 +19,7 @@ use tier0_raid::layout::Layout;
 pub use error::PlanError;
 pub use growth::{Growth, plan_growth};
 pub use pool::{
-    NewPool, PoolDrives, PoolShape, check_fits, fill, members_max, new_volume, parts_of, switches_of,
+    Lanes, NewPool, PoolDrives, PoolShape, check_fits, fill, members_max, new_volume, parts_of, switches_of,
 };
 pub use survival::{ConsentNeeded, could_go_on, sets_survive, sets_that_fail};
 

@@ -34,6 +34,16 @@ const LOG_SECTORS_MAX: u64 = 8 << 20;
 /// ring has three at most.
 const LOG_COPIES: std::ops::RangeInclusive<usize> = 2..=3;
 
+/// How the groups of a pool's sets share its write cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lanes {
+    /// Each has a lane of its own.
+    #[default]
+    PerGroup,
+    /// All have one, as in arrays with one write cache for everything. Only the laboratory makes such pools.
+    Shared,
+}
+
 /// A pool that is to be.
 pub struct NewPool<'a> {
     /// The name of its array.
@@ -50,6 +60,8 @@ pub struct NewPool<'a> {
     pub flash_cache_members: Vec<u32>,
     /// Shards that it is to run on: its log has a part for each.
     pub shards: usize,
+    /// How its groups share its write cache.
+    pub lanes: Lanes,
 }
 
 impl NewPool<'_> {
@@ -182,8 +194,10 @@ impl NewPool<'_> {
         let wanted = self.description.log_sectors.unwrap_or_else(|| (least / LOG_SHARE).min(LOG_SECTORS_MAX));
         let ring_sectors_min = ring_sectors_min(state.groups());
         let shards = self.shards.max(1) as u64;
-        // Each group of sets has a lane of its own.
-        let lanes = state.groups().len() as u32;
+        let lanes = match self.lanes {
+            Lanes::PerGroup => state.groups().len() as u32,
+            Lanes::Shared => 1,
+        };
         let parts = shards * u64::from(lanes);
         let least_log = parts * ring_sectors_min;
         let remedy = match wanted < least_log {

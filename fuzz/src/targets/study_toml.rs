@@ -16,8 +16,11 @@ pub(super) const TARGET: Target = Target {
 };
 
 fn seeds() -> Vec<Vec<u8>> {
-    let texts =
-        [include_str!("../../../studies/cx4-oracle.toml"), include_str!("../../../studies/ps6100xv.toml")];
+    let texts = [
+        include_str!("../../../studies/cx4-oracle.toml"),
+        include_str!("../../../studies/cx4-write-cache.toml"),
+        include_str!("../../../studies/ps6100xv.toml"),
+    ];
     texts.map(|text| text.as_bytes().to_vec()).into()
 }
 

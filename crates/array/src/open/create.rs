@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use tier0_catalog::Catalog;
 use tier0_description::{Description, DriveDescription, class};
 use tier0_drive::{DriveHandle, SystemUse};
-use tier0_plan::{PoolDrives, fill};
+use tier0_plan::{Lanes, PoolDrives, fill};
 use tier0_pool::metadata::{OtherDrive, Survey, survey};
 use tier0_pool::{DATA_START_SECTORS, PoolState};
 use tier0_units::SectorCount;
@@ -135,7 +135,7 @@ fn plan(
     let states = (0..description.pools.len()).map(|number| {
         let places = PoolDrives::of(&description.pools[number]).all;
         let sizes = places.iter().map(|place| sizes[*place]).collect();
-        new_state(&description, number, sizes, cores, Uuid::new_v4)
+        new_state(&description, number, sizes, (cores, Lanes::PerGroup), Uuid::new_v4)
     });
     Ok((cores, states.collect::<Result<_, _>>()?))
 }
@@ -196,7 +196,7 @@ fn create_in_memory(
     for (number, pool) in description.pools.iter().enumerate() {
         let places = PoolDrives::of(pool).all;
         let own = places.iter().map(|place| sizes[*place]).collect();
-        let mut state = new_state(description, number, own, cores, Uuid::new_v4)?;
+        let mut state = new_state(description, number, own, (cores, Lanes::PerGroup), Uuid::new_v4)?;
         // What was never written is zeros there anyway.
         fill(&mut state)?;
         pools.push((state, places.iter().filter_map(|place| media[*place].clone()).collect()));

@@ -3,7 +3,9 @@
 //!
 //! | file | concept |
 //! |---|---|
+//! | `describe` | the array's description, with its groups of sets and their switches |
 //! | `assemble` | the engine's array with the path around it |
+//! | `load` | the load of what is measured, and those of its neighbours |
 //! | `settling` | the load until the write cache neither fills nor empties |
 //! | `warm_cache` | a write cache with something in it, without the time that takes |
 //!
@@ -11,24 +13,23 @@
 //! measurement starts on a fresh array.
 
 mod assemble;
+mod describe;
+mod load;
 mod settling;
 mod warm_cache;
 
 use serde::{Deserialize, Serialize};
-use tier0_array::Volume;
 use tier0_array::simulated::ModelShelf;
 use tier0_catalog::Catalog;
-use tier0_units::Nanos;
-use tier0_workload::run::LoadRun;
-use tier0_workload::spec::{Arrival, ClosedLoop, LoadSpec, RunLimits, StreamSpec, ThinkTime};
 use tier0_workload::stats::LoadReport;
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
+use self::load::Loads;
 use self::settling::Settling;
 use crate::LabError;
-use crate::path::{Group, Usage};
+use crate::path::Usage;
 use crate::search::{Sample, SearchEnd, SearchPlan, search};
-use crate::study::{Configuration, Goal, Metric, Setup};
+use crate::study::{Configuration, Goal, Metric};
 use crate::work::Work;
 
 /// Samples at these shares of the result's outstanding requests are taken for the curve alone. A search adds its own
@@ -61,8 +62,20 @@ pub struct Measurement {
     pub usage: Usage,
     /// What the array did in that sample.
     pub work: Work,
+    /// What its neighbours got in that sample.
+    #[serde(default)]
+    pub neighbours: Vec<NeighbourSample>,
     /// Answered requests simulated in all.
     pub simulated_ios: u64,
+}
+
+/// What a neighbour of what is measured got.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NeighbourSample {
+    /// The name of its group of sets.
+    pub name: String,
+    /// The figures of its load.
+    pub sample: Sample,
 }
 
 impl Measurement {
@@ -77,6 +90,18 @@ impl Measurement {
             Metric::ReadLatencyMs => self.result.read_latency_ms,
             Metric::WriteLatencyMs => self.result.write_latency_ms,
             Metric::MegabytesPerS => Some(self.result.megabytes_per_s),
+            Metric::P99Ms => Some(self.result.p99_ms),
+            Metric::ReadHitPercent => self.work.read_hits.map(|share| share * 100.0),
+            Metric::DelayedWritesPercent => {
+                self.work.measured_cache().map(|cache| cache.delayed_writes * 100.0)
+            }
+            Metric::ForcedFlushPercent => {
+                self.work.measured_cache()?.flushed.map(|shares| shares.forced * 100.0)
+            }
+            Metric::HighWatermarkFlushPercent => {
+                self.work.measured_cache()?.flushed.map(|shares| shares.high_watermark * 100.0)
+            }
+            Metric::IdleFlushPercent => self.work.measured_cache()?.flushed.map(|shares| shares.idle * 100.0),
         }
     }
 
@@ -94,6 +119,12 @@ impl Measurement {
                 };
                 Some(latency? * self.rate_over_latency())
             }
+            Metric::P99Ms
+            | Metric::ReadHitPercent
+            | Metric::DelayedWritesPercent
+            | Metric::ForcedFlushPercent
+            | Metric::HighWatermarkFlushPercent
+            | Metric::IdleFlushPercent => None,
         }
     }
 
@@ -149,6 +180,7 @@ struct Probe {
     sample: Sample,
     usage: Usage,
     work: Work,
+    neighbours: Vec<NeighbourSample>,
     ios: u64,
 }
 
@@ -209,7 +241,8 @@ impl Bench {
         };
         let away = |probe: &&Probe| probe.sample.outstanding.abs_diff(result.outstanding);
         let nearest = probes.iter().min_by_key(away);
-        let (usage, work) = nearest.map(|probe| (probe.usage.clone(), probe.work)).unwrap_or_default();
+        let of = |probe: &Probe| (probe.usage.clone(), probe.work.clone(), probe.neighbours.clone());
+        let (usage, work, neighbours) = nearest.map(of).unwrap_or_default();
         if curve {
             for outstanding in curve_points(&result, &probes, end.is_some()) {
                 probes.push(probe(outstanding, CURVE_EFFORT)?);
@@ -218,7 +251,7 @@ impl Bench {
         let mut samples: Vec<Sample> = probes.iter().map(|probe| probe.sample).collect();
         samples.sort_by_key(|sample| sample.outstanding);
         let simulated_ios = probes.iter().map(|probe| probe.ios).sum();
-        Ok(Measurement { result, end, curve: samples, usage, work, simulated_ios })
+        Ok(Measurement { result, end, curve: samples, usage, work, neighbours, simulated_ios })
     }
 
     /// Finds the intervals that a measurement under `seed` lacks, from repetitions under other seeds: latencies that come in
@@ -265,27 +298,32 @@ impl Bench {
         let runtime = VirtualRuntime::new(seed, PayloadWidth::NONE);
         let world = runtime.world();
         let assembled = self.assemble(&runtime, &description, configuration)?;
-        let group = &assembled.group;
         let name = || configuration.id.clone();
         let refused = |source| LabError::Load { configuration: name(), source: Box::new(source) };
-        let load = load(setup, seed, outstanding, effort);
-        if setup.write_cache.is_some() && setup.read_percent < 100.0 {
-            let settling = Settling::new(world, setup, group);
-            let settling = settling.run(&load).map_err(refused)?;
+        let loads = Loads::of(setup, seed, outstanding, effort);
+        if let Some(settling) = Settling::new(world, setup, &assembled) {
+            let settling = settling.run(&loads, &assembled).map_err(refused)?;
             runtime.run(settling);
         }
         // What filled the write cache before is no part of the load.
         let counters_before = runtime.run(assembled.counters());
-        let (began, before) = (world.now(), usage(group, world.now()));
-        let run = LoadRun::new(world, group.clone(), load).map_err(refused)?;
-        let report = runtime.run(run.run());
-        if !report.is_clean() {
-            let failed = report.errors.first.clone().unwrap_or_else(|| format!("{:?}", report.ended_by));
-            return Err(LabError::Ended { configuration: name(), fact: failed });
+        let (began, before) = (world.now(), assembled.usage(world.now()));
+        let runs = loads.plan(world, &assembled.group, &assembled.neighbours).map_err(refused)?;
+        let reports = runtime.run(runs.run());
+        if let Some(fact) = reports.failure() {
+            return Err(LabError::Ended { configuration: name(), fact });
         }
-        let usage = usage(group, world.now()).since(world.now(), &before, began);
-        let work = Work::between(&counters_before, &runtime.run(assembled.counters()));
-        Ok(Probe { sample: sample(&report, outstanding), usage, work, ios: report.all.ios })
+        let usage = assembled.usage(world.now()).since(world.now(), &before, began);
+        let counters = runtime.run(assembled.counters());
+        let is_cached = assembled.writes_are_cached.first() == Some(&true);
+        let work = Work { measured_is_cached: is_cached, ..Work::between(&counters_before, &counters) };
+        let neighbours = setup.neighbours.iter().zip(&reports.neighbours).map(|(neighbour, report)| {
+            NeighbourSample { name: neighbour.sets.name.clone(), sample: sample(report, neighbour.users) }
+        });
+        let neighbours = neighbours.collect();
+        let measured = &reports.measured;
+        let ios = measured.all.ios;
+        Ok(Probe { sample: sample(measured, outstanding), usage, work, neighbours, ios })
     }
 }
 
@@ -297,36 +335,6 @@ fn scatter(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (mean > 0.0).then(|| STUDENT_975 * (squares / degrees).sqrt() / mean)
-}
-
-/// The usage of arrays from their beginning to now, which is `elapsed` later, with that of their write caches.
-fn usage(group: &Group<Volume>, elapsed: Nanos) -> Usage {
-    // The volumes of a study's array are of one group of sets, and share a cache.
-    let caches = group.members().iter().filter_map(|member| member.volumes.first());
-    let delayed: f64 = caches.map(|volume| volume.write_cache().delayed.as_secs_f64()).sum();
-    Usage { delayed_writes: delayed / elapsed.as_secs_f64().max(1e-9), ..Usage::of(group, elapsed) }
-}
-
-fn load(setup: &Setup, seed: u64, outstanding: u32, effort: f64) -> LoadSpec {
-    let arrival = match setup.goal {
-        Goal::LatencyLimit { .. } => Arrival::queue_depth(outstanding),
-        Goal::Users { think, .. } => {
-            let think_time =
-                if think == Nanos::ZERO { ThinkTime::None } else { ThinkTime::Exponential(think) };
-            Arrival::ClosedLoop(ClosedLoop { users: outstanding, queue_depth: 1, think_time })
-        }
-    };
-    let stream = StreamSpec {
-        block: setup.block.clone(),
-        read_percent: setup.read_percent,
-        pattern: setup.pattern,
-        alignment: setup.alignment,
-        arrival,
-        ..StreamSpec::default()
-    };
-    let ios = (setup.effort.ios as f64 * effort).max(1.0) as u64;
-    let warm_up = Nanos((setup.effort.warm_up.0 as f64 * effort) as u64);
-    LoadSpec { seed, warm_up, ..LoadSpec::single(stream, RunLimits::ios(ios)) }
 }
 
 /// What a load's report says of one number of outstanding requests.
@@ -377,7 +385,15 @@ mod tests {
     }
 
     fn measurement(result: Sample, end: Option<SearchEnd>, curve: Vec<Sample>) -> Measurement {
-        Measurement { result, end, curve, usage: Usage::default(), work: Work::default(), simulated_ios: 0 }
+        Measurement {
+            result,
+            end,
+            curve,
+            usage: Usage::default(),
+            work: Work::default(),
+            neighbours: Vec::new(),
+            simulated_ios: 0,
+        }
     }
 
     fn close(a: Option<f64>, b: f64) -> bool {

@@ -7,15 +7,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tier0_array::Volume;
 use tier0_cache::Stage;
 use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
-use tier0_workload::run::{LoadRun, RunError};
-use tier0_workload::spec::{LoadSpec, RunLimits};
+use tier0_workload::run::RunError;
 use tier0_world::World;
 
+use super::assemble::Assembled;
+use super::load::Loads;
 use super::warm_cache::WarmCache;
-use crate::path::{Group, Member};
 use crate::study::Setup;
 
 /// How often the caches are looked at.
@@ -41,8 +40,15 @@ const SEED: u64 = 0x5e77;
 /// The part of a measurement before it counts.
 pub(super) struct Settling {
     world: World,
-    group: Rc<Group<Volume>>,
+    parts: Vec<Part>,
+}
+
+/// Write caches that are judged together: that of a group of sets in every member, or the one that all groups share.
+struct Part {
     caches: Vec<WarmCache>,
+    window: Window,
+    filling: Rc<Cell<usize>>,
+    is_settled: bool,
 }
 
 /// What is seen of the caches, their mean.
@@ -56,61 +62,96 @@ struct Window {
 }
 
 impl Settling {
-    /// The settling of a load of `setup` on `group`.
-    pub(super) fn new(world: &World, setup: &Setup, group: &Rc<Group<Volume>>) -> Settling {
-        let granule = setup.block.size_max();
-        let sectors = SectorCount::in_bytes(granule).0;
-        let align = SectorCount::in_bytes(setup.alignment.unwrap_or(granule)).0.max(1);
-        let cache = |member: &Member<Volume>| WarmCache { volumes: member.volumes.clone(), sectors, align };
-        let caches = group.members().iter().map(cache).collect();
-        Settling { world: world.clone(), group: group.clone(), caches }
+    /// The settling of the loads of `setup`; none where nothing is written into a write cache.
+    pub(super) fn new(world: &World, setup: &Setup, assembled: &Assembled) -> Option<Settling> {
+        let groups = std::iter::once(&assembled.group).chain(&assembled.neighbours);
+        let mut parts: Vec<Vec<WarmCache>> = Vec::new();
+        for ((sets, group), cached) in setup.set_groups().iter().zip(groups).zip(&assembled.writes_are_cached)
+        {
+            if !cached || !sets.writes() {
+                continue;
+            }
+            let granule = sets.requests.block.size_max();
+            let sectors = SectorCount::in_bytes(granule).0;
+            let align = SectorCount::in_bytes(sets.requests.alignment.unwrap_or(granule)).0.max(1);
+            let members = group.members().iter();
+            let caches = members.map(|member| WarmCache { volumes: member.volumes.clone(), sectors, align });
+            match parts.first_mut() {
+                Some(all) if setup.caches.write_is_shared => all.extend(caches),
+                _ => parts.push(caches.collect()),
+            }
+        }
+        let parts: Vec<Part> = parts.into_iter().map(Part::new).collect();
+        (!parts.is_empty()).then(|| Settling { world: world.clone(), parts })
     }
 
-    /// Runs `load` until the caches are settled.
+    /// Runs the loads until the caches are settled.
     ///
     /// # Errors
-    /// The load does not fit.
-    pub(super) fn run(self, load: &LoadSpec) -> Result<impl Future<Output = ()> + use<>, RunError> {
-        let limits = RunLimits::time(SETTLING_MAX);
-        let load = LoadSpec { seed: load.seed ^ SEED, warm_up: Nanos::ZERO, limits, ..load.clone() };
-        let run = LoadRun::new(&self.world, self.group.clone(), load)?;
-        let stop = run.stop_handle();
-        let filling = Rc::new(Cell::new(0));
-        let mut window = self.begin_window(None);
+    /// One does not fit.
+    pub(super) fn run(
+        mut self,
+        loads: &Loads,
+        assembled: &Assembled,
+    ) -> Result<impl Future<Output = ()> + use<>, RunError> {
+        let loads = loads.for_time(SETTLING_MAX, SEED);
+        let mut runs = loads.plan(&self.world, &assembled.group, &assembled.neighbours)?;
+        let stop = runs.measured.stop_handle();
         let judge = move |_: &_| {
-            if filling.get() > 0 {
-                return window = self.begin_window(window.filled);
+            self.parts.iter_mut().for_each(|part| part.judge(&self.world));
+            if self.parts.iter().all(|part| part.is_settled) {
+                stop.stop();
             }
-            window.levels.push(self.level());
-            let Some(next) = window.judge(self.written() - window.written) else { return };
-            match next {
-                Next::Measure => return stop.stop(),
-                Next::Fill(stage) => self.fill(stage, &filling),
-                Next::Wait => {}
-            }
-            window = self.begin_window(next.filled().or(window.filled));
         };
+        runs.measured = runs.measured.on_progress(ROUND, judge);
         Ok(async move {
-            run.on_progress(ROUND, judge).run().await;
+            runs.run().await;
         })
     }
+}
 
-    fn begin_window(&self, filled: Option<Stage>) -> Window {
-        Window { levels: Vec::new(), written: self.written(), filled }
+impl Part {
+    fn new(caches: Vec<WarmCache>) -> Part {
+        let window = Window { levels: Vec::new(), written: 0.0, filled: None };
+        let mut part = Part { caches, window, filling: Rc::new(Cell::new(0)), is_settled: false };
+        part.begin_window(None);
+        part
+    }
+
+    fn begin_window(&mut self, filled: Option<Stage>) {
+        self.window = Window { levels: Vec::new(), written: self.written(), filled };
+    }
+
+    /// Looks at the caches after a round.
+    fn judge(&mut self, world: &World) {
+        if self.is_settled {
+            return;
+        }
+        if self.filling.get() > 0 {
+            return self.begin_window(self.window.filled);
+        }
+        self.window.levels.push(self.level());
+        let Some(next) = self.window.judge(self.written() - self.window.written) else { return };
+        match next {
+            Next::Measure => self.is_settled = true,
+            Next::Fill(stage) => self.fill(world, stage),
+            Next::Wait => {}
+        }
+        self.begin_window(next.filled().or(self.window.filled));
     }
 
     /// Fills the caches beside the load.
-    fn fill(&self, stage: Stage, filling: &Rc<Cell<usize>>) {
+    fn fill(&self, world: &World, stage: Stage) {
         for (number, cache) in (0u64..).zip(&self.caches) {
-            let random = self.world.random(0xb0ff_0000 ^ number << 8 ^ stage as u64);
-            let filled = cache.clone().fill(self.world.clone(), random, stage);
-            let filling = filling.clone();
+            let random = world.random(0xb0ff_0000 ^ number << 8 ^ stage as u64);
+            let filled = cache.clone().fill(world.clone(), random, stage);
+            let filling = self.filling.clone();
             filling.set(filling.get() + 1);
             let task = async move {
                 filled.await;
                 filling.set(filling.get() - 1);
             };
-            self.world.spawn(task).detach();
+            world.spawn(task).detach();
         }
     }
 

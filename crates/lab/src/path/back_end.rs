@@ -24,6 +24,8 @@ struct Inner {
     bus_mb_s: f64,
     bus_command: Nanos,
     drives: Vec<Load>,
+    /// How many of them each group of sets has.
+    groups: Vec<usize>,
 }
 
 /// What a drive has done, and how busy it was.
@@ -36,15 +38,16 @@ struct Load {
 }
 
 impl BackEnd {
-    /// The back end of an array with `drives`.
-    pub fn new(world: &World, array: &ArrayParameters, drives: usize) -> BackEnd {
+    /// The back end of an array whose groups of sets have so many drives each.
+    pub fn new(world: &World, array: &ArrayParameters, groups: Vec<usize>) -> BackEnd {
         let bus_command = array.back_end_bus_iops.as_ref().map_or(0.0, |iops| 1e9 / iops.value);
         BackEnd(Rc::new(Inner {
             world: world.clone(),
             buses: (0..array.back_end_buses.value).map(|_| Resource::new(1)).collect(),
             bus_mb_s: array.back_end_bus_mb_s.value,
             bus_command: Nanos(bus_command.round() as u64),
-            drives: (0..drives).map(|_| Load::default()).collect(),
+            drives: (0..groups.iter().sum()).map(|_| Load::default()).collect(),
+            groups,
         }))
     }
 
@@ -57,11 +60,22 @@ impl BackEnd {
         self.0.buses.iter().collect()
     }
 
-    /// Mean share of the time that the drives had a command.
-    pub(super) fn drives_busy(&self, elapsed: Nanos) -> f64 {
+    /// Mean share of the time that these drives had a command.
+    fn drives_busy(&self, drives: &[Load], elapsed: Nanos) -> f64 {
         let now = self.0.world.now();
-        let busy: f64 = self.0.drives.iter().map(|load| load.busy_until(now).as_secs_f64()).sum();
-        busy / elapsed.as_secs_f64().max(1e-9) / self.0.drives.len().max(1) as f64
+        let busy: f64 = drives.iter().map(|load| load.busy_until(now).as_secs_f64()).sum();
+        busy / elapsed.as_secs_f64().max(1e-9) / drives.len().max(1) as f64
+    }
+
+    /// The same by group of sets, in the order of their drives.
+    pub(super) fn groups_busy(&self, elapsed: Nanos) -> Vec<f64> {
+        let mut rest = &self.0.drives[..];
+        let groups = self.0.groups.iter().map(|drives| {
+            let (own, others) = rest.split_at(*drives);
+            rest = others;
+            self.drives_busy(own, elapsed)
+        });
+        groups.collect()
     }
 
     /// What all drives have done.

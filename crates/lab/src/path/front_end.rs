@@ -35,15 +35,33 @@ pub struct FrontEndCosts {
     pub write: Nanos,
     /// Core time per KiB, nanoseconds.
     pub per_kib_ns: f64,
-    /// Core time of the read cache's lookup, where the volumes' read cache is on.
-    pub lookup: Nanos,
+    /// What a read of a volume pays whose read cache is on.
+    pub lookup: LookupCost,
+}
+
+/// Core time that it takes to look for a request's pages in the read cache, whether they are there or not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LookupCost {
+    /// For the request.
+    pub request: Nanos,
+    /// For each of its pages.
+    pub page: Nanos,
+    /// Bytes of a page.
+    pub page_bytes: f64,
+}
+
+impl LookupCost {
+    /// Of a request of so many bytes. Where it begins in a page is not asked: one that begins within a page may touch one more.
+    fn of(&self, bytes: u64) -> Nanos {
+        let pages = (bytes as f64 / self.page_bytes).ceil() as u64;
+        self.request.saturating_add(Nanos(self.page.0.saturating_mul(pages)))
+    }
 }
 
 impl FrontEndCosts {
-    /// The costs of an array; `flash` chooses between the delivered cache settings of flash and disk volumes.
-    pub fn of(array: &ArrayParameters, link: &LinkParameters, flash: bool) -> FrontEndCosts {
+    /// The costs of an array.
+    pub fn of(array: &ArrayParameters, link: &LinkParameters) -> FrontEndCosts {
         let us = |us: f64| Nanos((us * 1e3).round() as u64);
-        let read_cache = if flash { &array.flash_lun_read_cache } else { &array.disk_lun_read_cache };
         let port_command =
             array.front_end_port_iops.as_ref().map_or(Nanos::ZERO, |iops| us(1e6 / iops.value));
         FrontEndCosts {
@@ -56,7 +74,11 @@ impl FrontEndCosts {
             read: us(array.read_cost_us.value),
             write: us(array.write_cost_us.value),
             per_kib_ns: array.transfer_cost_us_per_kib.value * 1e3,
-            lookup: if read_cache.value { us(array.cache_lookup_cost_us.value) } else { Nanos::ZERO },
+            lookup: LookupCost {
+                request: us(array.cache_lookup_cost_us.value),
+                page: array.cache_lookup_page_cost_us.as_ref().map_or(Nanos::ZERO, |cost| us(cost.value)),
+                page_bytes: array.cache_page_kib.value * 1024.0,
+            },
         }
     }
 }
@@ -93,10 +115,12 @@ impl FrontEnd {
         port
     }
 
-    /// Carries a read's command to the processor of `volume` and through it.
-    pub async fn admit_read(&self, volume: usize, bytes: u64) {
+    /// Carries a read's command to the processor of `volume` and through it; `is_cached` says whether it looks into the read
+    /// cache.
+    pub async fn admit_read(&self, volume: usize, bytes: u64, is_cached: bool) {
         self.world.sleep(self.costs.command_overhead).await;
-        self.process(volume, self.costs.read.saturating_add(self.costs.lookup), bytes).await;
+        let lookup = if is_cached { self.costs.lookup.of(bytes) } else { Nanos::ZERO };
+        self.process(volume, self.costs.read.saturating_add(lookup), bytes).await;
     }
 
     /// Carries a read's data to the host.
@@ -129,5 +153,18 @@ impl FrontEnd {
             ("ports, from the host", self.inward.iter().collect()),
             ("storage processors", self.processors.iter().collect()),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lookup_costs_by_request_and_by_page() {
+        let cost = LookupCost { request: Nanos(8000), page: Nanos(1000), page_bytes: 8192.0 };
+        assert_eq!(cost.of(8192), Nanos(9000));
+        assert_eq!(cost.of(4096), Nanos(9000), "a part of a page is looked for as a page");
+        assert_eq!(cost.of(65_536), Nanos(16_000));
     }
 }

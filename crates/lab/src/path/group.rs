@@ -19,12 +19,16 @@ const PAGE_SECTORS: u64 = 15 * 2048;
 
 /// One array with its path.
 pub struct Member<T> {
-    /// Ports and processors.
-    pub front_end: FrontEnd,
-    /// Buses.
+    /// Ports and processors, which the array's other volumes use too.
+    pub front_end: Rc<FrontEnd>,
+    /// Buses, all of the array's.
     pub back_end: BackEnd,
     /// Volumes, all of one size.
     pub volumes: Rc<[T]>,
+    /// The number of the first of them in the array, by which volumes take turns on the controllers.
+    pub first_volume: usize,
+    /// Whether their reads look into the read cache.
+    pub reads_cached: bool,
 }
 
 /// Members behind one address space.
@@ -91,7 +95,8 @@ impl<T: BlockTarget + 'static> Group<T> {
         let member = &self.members[piece.member];
         let bytes = SectorCount(piece.sectors).bytes().0;
         let port = member.front_end.take_port();
-        member.front_end.admit_read(piece.volume, bytes).await;
+        let volume = member.first_volume + piece.volume;
+        member.front_end.admit_read(volume, bytes, member.reads_cached).await;
         let (result, buf) = member.volumes[piece.volume].read(piece.lba, buf).await;
         if result.is_ok() {
             member.front_end.send(port, bytes).await;
@@ -102,7 +107,8 @@ impl<T: BlockTarget + 'static> Group<T> {
     async fn write_piece(&self, piece: Piece, buf: Buf, durable: bool) -> Result<(), IoError> {
         let member = &self.members[piece.member];
         let port = member.front_end.take_port();
-        member.front_end.admit_write(port, piece.volume, SectorCount(piece.sectors).bytes().0).await;
+        let volume = member.first_volume + piece.volume;
+        member.front_end.admit_write(port, volume, SectorCount(piece.sectors).bytes().0).await;
         member.volumes[piece.volume].write(piece.lba, buf, durable).await
     }
 

@@ -20,7 +20,7 @@ mod resource;
 mod usage;
 
 pub use back_end::BackEnd;
-pub use front_end::{FrontEnd, FrontEndCosts};
+pub use front_end::{FrontEnd, FrontEndCosts, LookupCost};
 pub use group::{Group, Member};
 pub use resource::{Resource, transfer_time};
 pub use usage::{Usage, UsageRow};

@@ -29,8 +29,9 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The usage of `group` from its beginning to now, which is `elapsed` later.
-    pub fn of<T: BlockTarget + 'static>(group: &Group<T>, elapsed: Nanos) -> Usage {
+    /// The usage of `group` from its beginning to now, which is `elapsed` later. `names` are those of the groups of sets, of which
+    /// the first is measured.
+    pub fn of<T: BlockTarget + 'static>(group: &Group<T>, names: &[String], elapsed: Nanos) -> Usage {
         let seconds = elapsed.as_secs_f64().max(1e-9);
         let share = |resources: &[&Resource]| {
             let busy: f64 = resources.iter().map(|resource| resource.busy().as_secs_f64()).sum();
@@ -38,19 +39,26 @@ impl Usage {
             busy / seconds / servers.max(1) as f64
         };
         let mut loads: Vec<(&str, Vec<&Resource>)> = Vec::new();
-        let mut drives_busy = 0.0;
+        let mut drives_busy: Vec<f64> = Vec::new();
         for member in group.members() {
             for (name, resources) in member.front_end.loads() {
                 gather(&mut loads, name, resources);
             }
             gather(&mut loads, "back-end buses", member.back_end.buses());
-            drives_busy += member.back_end.drives_busy(elapsed) / group.members().len() as f64;
+            let groups = member.back_end.groups_busy(elapsed);
+            drives_busy.resize(groups.len(), 0.0);
+            let members = group.members().len() as f64;
+            drives_busy.iter_mut().zip(groups).for_each(|(sum, busy)| *sum += busy / members);
         }
         let mut rows: Vec<UsageRow> = loads
             .iter()
             .map(|(name, resources)| UsageRow { resource: (*name).to_owned(), busy: share(resources) })
             .collect();
-        rows.push(UsageRow { resource: DRIVES.to_owned(), busy: drives_busy });
+        let names = names.iter().enumerate().map(|(place, name)| match place {
+            0 => DRIVES.to_owned(),
+            _ => format!("{DRIVES} of {name}"),
+        });
+        rows.extend(names.zip(drives_busy).map(|(resource, busy)| UsageRow { resource, busy }));
         Usage { rows, delayed_writes: 0.0 }
     }
 
@@ -69,9 +77,9 @@ impl Usage {
         }
     }
 
-    /// The part of the time in which the drives were at work.
-    pub fn drives_busy(&self) -> f64 {
-        self.rows.iter().find(|row| row.resource == DRIVES).map_or(0.0, |row| row.busy)
+    /// The part of the time in which the drives were at work, by group of sets.
+    pub fn drives_busy(&self) -> impl Iterator<Item = f64> {
+        self.rows.iter().filter(|row| row.resource.starts_with(DRIVES)).map(|row| row.busy)
     }
 
     /// The busiest resource.

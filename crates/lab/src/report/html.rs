@@ -4,6 +4,7 @@ use askama::Template;
 use tier0_catalog::SourceKind;
 
 use super::answer::{RankingTable, ranking_tables, trust};
+use super::caches::{NeighbourLine, WriteCacheLine, neighbours, write_caches};
 use super::chart::{Chart, swatch};
 use super::curves::charts;
 use super::matrix::{Matrix, matrices};
@@ -49,6 +50,8 @@ struct Page<'a> {
     grid_unit: &'a str,
     measurements: Vec<MeasurementLine>,
     work: Vec<WorkLine>,
+    write_caches: Vec<WriteCacheLine>,
+    neighbours: Vec<NeighbourLine>,
     imported: Vec<ImportedLine>,
     assumptions: &'a [Assumption],
     entries: Vec<Entry>,
@@ -102,6 +105,8 @@ impl<'a> Page<'a> {
             grid_unit: outcome.study.grid.as_ref().map_or("", |grid| &grid.unit),
             measurements: outcome.measured.iter().map(MeasurementLine::of).collect(),
             work: outcome.measured.iter().map(WorkLine::of).collect(),
+            write_caches: write_caches(outcome.measured.iter()),
+            neighbours: neighbours(outcome.measured.iter()),
             imported,
             assumptions: &outcome.study.assumptions,
             assumed_count,

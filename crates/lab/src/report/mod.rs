@@ -3,6 +3,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `view` | what both show, as texts |
+//! | `caches` | write caches and neighbours, as texts |
 //! | `answer` | what both open with: the configurations by rank, and how far to trust that |
 //! | `terminal` | tables |
 //! | `html` | the page |
@@ -16,6 +17,7 @@
 //! Calibration, prediction and what is derived stand apart in both; predictions alone are counted. Every parameter that is assumed or fitted is listed with its source.
 
 mod answer;
+mod caches;
 mod chart;
 mod curves;
 mod html;
@@ -66,7 +68,10 @@ pub fn parameters_of_kind(study: &Study, kind: SourceKind) -> Result<Vec<Catalog
     for configuration in &study.configurations {
         let array = catalog.array(&configuration.setup.array)?;
         let link = array.parameters.front_end_link.value.clone();
-        for entry in [array.id.clone(), link, configuration.setup.drive.clone()] {
+        let setup = &configuration.setup;
+        let drives = setup.set_groups().into_iter().map(|sets| sets.drive);
+        let write_cache = setup.caches.write.map(|_| array.parameters.write_cache.value.clone());
+        for entry in [array.id.clone(), link].into_iter().chain(drives).chain(write_cache) {
             if !entries.contains(&entry) {
                 entries.push(entry);
             }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use super::answer::{ranking_tables, trust};
+use super::caches::{neighbours, write_caches};
 use super::matrix::matrices;
 use super::view::{
     ImportedLine, MeasurementLine, RecordLine, WorkLine, agrees, doubts, imported, predictions,
@@ -55,6 +56,7 @@ pub fn terminal(
     grid(&mut text, outcome, width);
     measurements(&mut text, outcome, width);
     work(&mut text, outcome, width);
+    beside(&mut text, outcome, width);
     let (within, compared) = predictions(&lines);
     let evidence = match compared {
         0 => "none of the published figures is a prediction".to_owned(),
@@ -236,8 +238,9 @@ fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
         "destaged KiB",
         "flushed %",
         "delayed / ms",
+        "read hits",
     ];
-    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6, 7, 8]);
+    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
     let mut any = false;
     for measured in outcome.outside_grid() {
         let l = WorkLine::of(measured);
@@ -252,6 +255,7 @@ fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
             l.destaged_kib,
             l.flushed,
             l.delayed,
+            l.read_hits,
         ]);
     }
     if any {
@@ -260,8 +264,36 @@ fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
             "\nwhat the arrays did, by their own counters: reads and writes of drives for one host I/O; ms: mean / 99th percentile of one command of a drive, or of a record of \
              the write log; flushed: shares of the pages that were destaged idle (below the low watermark) / between the \
              watermarks / forced (writers were delayed); delayed: writes that waited for room, for one write of a host, \
-             and for how long on average\n{table}"
+             and for how long on average; read hits: reads that found their pages in the read cache, of those that looked for \
+             them\n{table}"
         );
+    }
+}
+
+/// Write caches that serve several groups of sets, and the loads beside the measured ones.
+fn beside(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
+    let lines = write_caches(outcome.measured.iter());
+    if !lines.is_empty() {
+        let header =
+            ["configuration", "write cache", "destaged MiB", "flushed %", "delayed writes", "", "ms each"];
+        let mut table = table(width, header, &[2, 3, 4, 5, 6]);
+        for l in lines {
+            table.add_row([l.id, l.name, l.flushed_mib, l.flushed, l.delayed, l.delayed_percent, l.delay_ms]);
+        }
+        let _ = writeln!(
+            text,
+            "\nwrite caches: what they destaged, in percent idle / between the watermarks / forced / demanded, and the writes \
+             that waited for room\n{table}"
+        );
+    }
+    let lines = neighbours(outcome.measured.iter());
+    if !lines.is_empty() {
+        let header = ["configuration", "neighbour", "IOPS", "MB/s", "read ms", "write ms"];
+        let mut table = table(width, header, &[2, 3, 4, 5]);
+        for l in lines {
+            table.add_row([l.id, l.name, l.iops, l.megabytes_per_s, l.read_ms, l.write_ms]);
+        }
+        let _ = writeln!(text, "\nthe loads beside the measured ones\n{table}");
     }
 }
 

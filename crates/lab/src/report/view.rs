@@ -128,6 +128,7 @@ pub(super) struct WorkLine {
     pub(super) destaged_kib: String,
     pub(super) flushed: String,
     pub(super) delayed: String,
+    pub(super) read_hits: String,
 }
 
 impl WorkLine {
@@ -150,12 +151,13 @@ impl WorkLine {
             delayed: work.delay_ms.map_or("–".to_owned(), |ms| {
                 format!("{:.0} % / {}", work.delayed_writes * 100.0, format_number(ms))
             }),
+            read_hits: work.read_hits.map_or("–".to_owned(), |share| format!("{:.1} %", share * 100.0)),
         }
     }
 }
 
 /// Percent of the pages that were destaged: idle, between the watermarks, forced; and what was demanded, if anything was.
-fn flush_shares(shares: FlushShares) -> String {
+pub(super) fn flush_shares(shares: FlushShares) -> String {
     let FlushShares { idle, high_watermark, forced, demanded } = shares;
     let mut told = vec![idle, high_watermark, forced];
     told.extend(Some(demanded).filter(|share| *share > 0.0));

@@ -195,8 +195,10 @@ fn check_references(
 ) -> Result<(), StudyError> {
     let catalog = Catalog::embedded();
     let array = catalog.array(&setup.array).map(|_| ()).map_err(|unknown| unknown.to_string());
-    let drive = catalog.drive_by_reference(&setup.drive).map(|_| ()).map_err(|unknown| unknown.to_string());
-    array.and(drive).map_err(|fact| place.wrong(span, format!("configuration {id:?}: {fact}")))
+    let known =
+        |drive: String| catalog.drive_by_reference(&drive).map(|_| ()).map_err(|unknown| unknown.to_string());
+    let drives = setup.set_groups().into_iter().try_for_each(|sets| known(sets.drive));
+    array.and(drives).map_err(|fact| place.wrong(span, format!("configuration {id:?}: {fact}")))
 }
 
 /// No figure that a parameter of the catalogue was fitted to may be a prediction.
@@ -207,13 +209,14 @@ fn check_imported(
     place: &Place<'_>,
 ) -> Result<(), StudyError> {
     let catalog = Catalog::embedded();
-    let entries: BTreeSet<&str> = configurations
-        .iter()
-        .flat_map(|configuration| [configuration.setup.drive.as_str(), configuration.setup.array.as_str()])
-        .collect();
+    let of = |configuration: &Configuration| {
+        let drives = configuration.setup.set_groups().into_iter().map(|sets| sets.drive);
+        drives.chain([configuration.setup.array.clone()]).collect::<Vec<String>>()
+    };
+    let entries: BTreeSet<String> = configurations.iter().flat_map(of).collect();
     let id = file.id.get_ref();
     for entry in entries {
-        let fitted = catalog.parameters_of_kind(entry, SourceKind::Fitted);
+        let fitted = catalog.parameters_of_kind(&entry, SourceKind::Fitted);
         let fitted = fitted.map_err(|unknown| place.wrong(file.id.span(), unknown.to_string()))?;
         for (row, figure) in
             fitted.flat_map(|row| row.fitted_to.clone().into_iter().map(move |to| (row.clone(), to)))

@@ -5,8 +5,10 @@ use serde::Serialize;
 use super::{Study, StudyError};
 
 /// Name and text of each.
-const STUDIES: [(&str, &str); 2] = [
+const STUDIES: [(&str, &str); 4] = [
     ("cx4-oracle", include_str!("../../../../studies/cx4-oracle.toml")),
+    ("cx4-read-cache", include_str!("../../../../studies/cx4-read-cache.toml")),
+    ("cx4-write-cache", include_str!("../../../../studies/cx4-write-cache.toml")),
     ("ps6100xv", include_str!("../../../../studies/ps6100xv.toml")),
 ];
 

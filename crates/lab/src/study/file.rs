@@ -140,6 +140,18 @@ pub enum Metric {
     WriteLatencyMs,
     /// Millions of bytes per second.
     MegabytesPerS,
+    /// The latency that 99 % of all requests keep, milliseconds.
+    P99Ms,
+    /// Reads that found all of their pages in the read cache, in percent of those that looked for them, in all of the array.
+    ReadHitPercent,
+    /// Writes that were delayed for want of room in the write cache of the measured volumes, in percent of all writes to it.
+    DelayedWritesPercent,
+    /// Pages that were destaged from that cache while writers were delayed, in percent of all that were.
+    ForcedFlushPercent,
+    /// The same, between the watermarks.
+    HighWatermarkFlushPercent,
+    /// The same, below the low watermark.
+    IdleFlushPercent,
 }
 
 #[derive(Clone, Deserialize)]

@@ -5,6 +5,9 @@
 //! |---|---|
 //! | `file` | the file as it is written |
 //! | `setup` | one configuration's array and load, put together from patches |
+//! | `set_group` | drives of one kind with their volumes, and what is asked of these |
+//! | `neighbour` | other groups of sets in the same array, with a load of their own |
+//! | `caches` | which caches volumes use: switches, presets |
 //! | `grid` | the product of axes |
 //! | `plan` | the checked study: configurations, free parameters, records |
 //! | `check` | from the file to the plan |
@@ -14,20 +17,26 @@
 //! Invariants of a plan: every configuration is complete; ids are unique; every figure refers to configurations that
 //! exist; figures that may be fitted to and figures that may not are of different types.
 
+mod caches;
 mod check;
 mod embedded;
 mod error;
 mod file;
 mod grid;
+mod neighbour;
 mod plan;
+mod set_group;
 mod setup;
 #[cfg(test)]
 mod tests;
 
+pub use caches::{CachePreset, Caches, SaidSwitches, Switches};
 pub use embedded::{StudySummary, embedded, list};
 pub use error::StudyError;
+pub use neighbour::Neighbour;
 pub use plan::{
     Assumption, CalibrationFigure, CatalogValue, Configuration, Figures, FreeParameter, GridPlan, GridPoint,
     Measure, Metric, Order, PredictionFigure, Study, Variation,
 };
+pub use set_group::{Requests, SetGroup};
 pub use setup::{FreeField, Goal, RunEffort, Setup};

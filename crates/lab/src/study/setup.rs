@@ -5,12 +5,16 @@ use tier0_raid::layout::RaidLevel;
 use tier0_units::{ByteCount, Nanos};
 use tier0_workload::spec::{BlockMix, Pattern, parse_duration};
 
+use super::caches::{CachePreset, Caches, SaidSwitches};
+use super::neighbour::{Neighbour, NeighbourSection};
+
 /// What a study's file may say of a configuration; later patches win.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SetupPatch {
     pub(super) array: Option<String>,
     pub(super) members: Option<u32>,
+    pub(super) name: Option<String>,
     pub(super) drive: Option<String>,
     pub(super) drives: Option<u32>,
     pub(super) raid: Option<String>,
@@ -19,7 +23,13 @@ pub(super) struct SetupPatch {
     pub(super) volumes: Option<u32>,
     pub(super) volume_size: Option<ByteCount>,
     pub(super) used_percent: Option<f64>,
+    pub(super) read_cache: Option<ByteCount>,
     pub(super) write_cache: Option<ByteCount>,
+    pub(super) write_cache_shared: Option<bool>,
+    pub(super) caches: Option<String>,
+    pub(super) array_caches: Option<SaidSwitches>,
+    pub(super) volume_caches: Option<SaidSwitches>,
+    pub(super) neighbours: Option<Vec<NeighbourSection>>,
     pub(super) block: Option<BlockMix>,
     pub(super) read_percent: Option<f64>,
     pub(super) pattern: Option<Pattern>,
@@ -40,8 +50,9 @@ macro_rules! lay_over {
 
 impl SetupPatch {
     pub(super) fn overlaid(&self, over: &SetupPatch) -> SetupPatch {
-        lay_over!(self, over; array, members, drive, drives, raid, set_size, groups, volumes, volume_size,
-            used_percent, write_cache, block, read_percent, pattern, alignment, latency_limit_ms, users, think_us,
+        lay_over!(self, over; array, members, name, drive, drives, raid, set_size, groups, volumes, volume_size,
+            used_percent, read_cache, write_cache, write_cache_shared, caches, array_caches, volume_caches,
+            neighbours, block, read_percent, pattern, alignment, latency_limit_ms, users, think_us,
             ios, warm_up)
     }
 }
@@ -80,7 +91,7 @@ pub enum FreeField {
     ThinkUs,
     /// [`Setup::used_percent`].
     UsedPercent,
-    /// [`Setup::write_cache`], in MiB.
+    /// [`Caches::write`], in MiB.
     WriteCacheMib,
 }
 
@@ -91,6 +102,8 @@ pub struct Setup {
     pub array: String,
     /// How many such arrays share the load.
     pub members: u32,
+    /// What its group of sets is called.
+    pub name: String,
     /// The catalogue's drive, `id` or `id@calibration`.
     pub drive: String,
     /// Drives of one member that hold data.
@@ -107,9 +120,12 @@ pub struct Setup {
     pub volume_size: Option<ByteCount>,
     /// The share of each drive that the volumes take, from the outermost track inward, where it is given instead.
     pub used_percent: Option<f64>,
-    /// What the array's write cache has for writes that are not yet on the drives: the size of the write log. None where
-    /// writes go through.
-    pub write_cache: Option<ByteCount>,
+    /// The array's caches.
+    pub caches: Caches,
+    /// What is said of the volumes' switches.
+    pub volume_caches: SaidSwitches,
+    /// Other groups of sets in the array.
+    pub neighbours: Vec<Neighbour>,
     /// Sizes of the requests.
     pub block: BlockMix,
     /// Reads in percent of the requests.
@@ -131,6 +147,11 @@ const IOS_DEFAULT: u64 = 30_000;
 const WARM_UP_DEFAULT: Nanos = Nanos::from_millis(1_500);
 /// The least write cache: a log in frames of its usual length.
 const WRITE_CACHE_MIN: ByteCount = ByteCount::mib(4);
+/// The least read cache, and the most: less keeps nothing, and of each page a few bytes are real memory.
+const READ_CACHE_MIN: ByteCount = ByteCount::mib(1);
+const READ_CACHE_MAX: ByteCount = ByteCount::gib(1024);
+/// What the measured group of sets is called where a study does not say.
+const NAME_DEFAULT: &str = "measured";
 
 impl Setup {
     /// The configuration of a patch that must say everything; the error is the fact and the remedy.
@@ -138,15 +159,12 @@ impl Setup {
         let missing =
             |field: &str| format!("does not say {field}; give it in [base.set] or in the configuration");
         let drives = patch.drives.ok_or_else(|| missing("drives"))?;
-        let raid: RaidLevel = patch
-            .raid
-            .as_ref()
-            .ok_or_else(|| missing("raid"))?
-            .parse()
-            .map_err(|unknown: tier0_raid::layout::UnknownLevel| unknown.to_string())?;
+        let raid = level(patch.raid.as_ref().ok_or_else(|| missing("raid"))?)?;
+        let neighbours = patch.neighbours.iter().flatten().map(Neighbour::of);
         let setup = Setup {
             array: patch.array.clone().ok_or_else(|| missing("array"))?,
             members: patch.members.unwrap_or(1),
+            name: patch.name.clone().unwrap_or_else(|| NAME_DEFAULT.to_owned()),
             drive: patch.drive.clone().ok_or_else(|| missing("drive"))?,
             drives,
             raid,
@@ -155,7 +173,15 @@ impl Setup {
             volumes: patch.volumes.unwrap_or(1),
             volume_size: patch.volume_size,
             used_percent: patch.used_percent,
-            write_cache: patch.write_cache,
+            caches: Caches {
+                read: patch.read_cache,
+                write: patch.write_cache,
+                write_is_shared: patch.write_cache_shared.unwrap_or(false),
+                switches: patch.array_caches.unwrap_or_default(),
+                preset: patch.caches.as_deref().map(CachePreset::named).transpose()?,
+            },
+            volume_caches: patch.volume_caches.unwrap_or_default(),
+            neighbours: neighbours.collect::<Result<_, _>>()?,
             block: patch.block.clone().unwrap_or_default(),
             read_percent: patch.read_percent.ok_or_else(|| missing("read_percent"))?,
             pattern: patch.pattern.unwrap_or_default(),
@@ -168,24 +194,22 @@ impl Setup {
 
     fn check(&self) -> Result<(), String> {
         let outside = |field: &str, allowed: &str| Err(format!("has a {field} out of range; use {allowed}"));
-        match (self.volume_size, self.used_percent) {
-            (None, None) => return Err("has volumes of no size; give volume_size or used_percent".into()),
-            (Some(_), Some(_)) => return Err("gives both volume_size and used_percent; keep one".into()),
-            (None, Some(percent)) if !(percent > 0.0 && percent <= 95.0) => {
-                return outside("used_percent", "more than 0, at most 95");
-            }
-            _ => {}
-        }
+        self.measured_group().check()?;
         if !(1..=64).contains(&self.members) {
             return outside("members", "1 to 64");
         }
-        if !(1..=1024).contains(&self.drives) {
-            return outside("drives", "1 to 1024");
+        if self.members > 1 && !self.neighbours.is_empty() {
+            return Err("has neighbours in several members; keep one member".into());
         }
-        if !(1..=256).contains(&self.volumes) {
-            return outside("volumes", "1 to 256");
+        let mut names: Vec<String> = self.set_groups().into_iter().map(|sets| sets.name).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("has two groups of sets named {:?}; rename one", pair[0]));
         }
-        if self.write_cache.is_some_and(|size| size < WRITE_CACHE_MIN || !size.0.is_multiple_of(MIB)) {
+        if self.caches.read.is_some_and(|size| size < READ_CACHE_MIN || size > READ_CACHE_MAX) {
+            return outside("read_cache", "1MiB to 1TiB");
+        }
+        if self.caches.write.is_some_and(|size| size < WRITE_CACHE_MIN || !size.0.is_multiple_of(MIB)) {
             return outside("write_cache", "whole MiB, at least 4MiB and at most what the array has");
         }
         if !(100..=100_000_000).contains(&self.effort.ios) {
@@ -208,7 +232,7 @@ impl Setup {
             (FreeField::UsedPercent, _) => self.used_percent = Some(value),
             (FreeField::WriteCacheMib, _) => {
                 let size = ByteCount(value.round().max(0.0) as u64 * MIB);
-                self.write_cache = Some(size.max(WRITE_CACHE_MIN));
+                self.caches.write = Some(size.max(WRITE_CACHE_MIN));
             }
         }
     }
@@ -219,7 +243,12 @@ impl Setup {
     }
 }
 
-fn micros(us: f64) -> Nanos {
+/// The RAID level of a name; the error is the fact and the remedy.
+pub(super) fn level(name: &str) -> Result<RaidLevel, String> {
+    name.parse().map_err(|unknown: tier0_raid::layout::UnknownLevel| unknown.to_string())
+}
+
+pub(super) fn micros(us: f64) -> Nanos {
     Nanos((us.max(0.0) * 1e3).round() as u64)
 }
 

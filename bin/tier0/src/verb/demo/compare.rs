@@ -50,7 +50,7 @@ pub(super) fn predict(
         let drive = catalog.drive(id).map_err(Failure::input)?;
         let twin = on_drives(description, drive);
         let volume_bytes = twin.volumes[0].sectors.bytes().0;
-        let twin = Twin::new(&catalog, twin)?;
+        let twin = Twin::new(&catalog, twin, None)?;
         let report = twin.load(None, load.clone(), signals, show_on(bar))?;
         crate::driving::verdict(&report)?;
         let class = drive.class().to_owned();
