@@ -87,7 +87,10 @@ impl Control {
         let placement = state.flash_cache();
         let name = &self.pools[number].name;
         if placement.devices.is_empty() {
-            return Ok(format!("pool {name} has no flash cache"));
+            return Ok(format!(
+                "pool {name} has no flash cache; if the array file says otherwise (flash_cache), correct it, or it is made at the next \
+                 start"
+            ));
         }
         let drives: Vec<String> =
             placement.devices.iter().map(|device| core.drive_name(device.member)).collect();
@@ -115,7 +118,7 @@ impl Control {
         // What is given up is read and written no more before another may have it.
         for device in &before.devices {
             match wanted.on(device.member) {
-                None => self.drop_flash_cache(number, device.member as usize).await,
+                None => self.forgo_flash_cache(number, device.member).await?,
                 Some(after) if after.chunklet_count() < device.chunklet_count() => {
                     self.place_flash_cache(number, after).await.map_err(AdminError::failed)?;
                 }
@@ -130,14 +133,75 @@ impl Control {
             core.commit(vec![MetaRecord::FlashCachePlaced(planned.clone())]).await.map_err(not_written)?;
             planned
         };
-        let is_more = |device: &&FlashCacheDevice| {
-            let count = before.on(device.member).map_or(0, FlashCacheDevice::chunklet_count);
-            device.chunklet_count() > count
-        };
-        for device in planned.devices.iter().filter(is_more) {
-            self.place_flash_cache(number, device).await.map_err(AdminError::failed)?;
+        for device in &planned.devices {
+            let known = before.on(device.member);
+            if device.chunklet_count() > known.map_or(0, FlashCacheDevice::chunklet_count)
+                && let Err(why) = self.place_flash_cache(number, device).await
+            {
+                self.go_back(number, device.member, known).await?;
+                return Err(AdminError::new(why));
+            }
         }
         Ok(())
+    }
+
+    /// The part of the cache on a member cannot be as large as it was to be: it has the chunklets that it had.
+    async fn go_back(
+        &self,
+        number: usize,
+        member: u32,
+        before: Option<&FlashCacheDevice>,
+    ) -> Result<(), AdminError> {
+        let core = self.core(number);
+        let Some(before) = before else {
+            self.forgo_flash_cache(number, member).await?;
+            return self.record_without(number, member).await;
+        };
+        let now = core.metadata.state().flash_cache().on(member).cloned();
+        let Some(now) = now else { return Ok(()) };
+        let smaller = FlashCacheDevice { chunklets: before.chunklets.clone(), ..now };
+        // A shard that cannot has it disowned.
+        let _ = self.place_flash_cache(number, &smaller).await;
+        let _record = core.flash_cache.record.acquire(1).await;
+        let placement = {
+            let state = core.metadata.state();
+            let now = state.flash_cache().on(member).cloned();
+            now.map(|now| {
+                state.flash_cache().with(FlashCacheDevice { chunklets: before.chunklets.clone(), ..now })
+            })
+        };
+        let Some(placement) = placement else { return Ok(()) };
+        core.commit(vec![MetaRecord::FlashCachePlaced(placement)]).await.map_err(not_written)
+    }
+
+    /// No shard uses the part of the cache on a member any more, which still has its chunklets. First it is disowned: from the moment
+    /// at which shards strike nothing out there any more, no opening may believe it.
+    async fn forgo_flash_cache(&self, number: usize, member: u32) -> Result<(), AdminError> {
+        let core = self.core(number);
+        {
+            let _record = core.flash_cache.record.acquire(1).await;
+            let disowned = {
+                let state = core.metadata.state();
+                state.flash_cache().on(member).map(|device| self.disowned(&state, device))
+            };
+            let Some(disowned) = disowned else { return Ok(()) };
+            core.commit(vec![MetaRecord::FlashCachePlaced(disowned)]).await.map_err(not_written)?;
+        }
+        self.drop_flash_cache(number, member as usize).await;
+        Ok(())
+    }
+
+    /// The same placement, in which a device has another identity and epoch.
+    fn disowned(&self, state: &PoolState, device: &FlashCacheDevice) -> FlashCachePlacement {
+        let (id, epoch) = (self.new_id(), device.epoch + DISOWNED);
+        state.flash_cache().with(FlashCacheDevice { id, epoch, ..device.clone() })
+    }
+
+    async fn record_without(&self, number: usize, member: u32) -> Result<(), AdminError> {
+        let core = self.core(number);
+        let _record = core.flash_cache.record.acquire(1).await;
+        let without = core.metadata.state().flash_cache().without(member);
+        core.commit(vec![MetaRecord::FlashCachePlaced(without)]).await.map_err(not_written)
     }
 
     /// A member is to leave: it holds nothing of the cache any more.
@@ -147,10 +211,8 @@ impl Control {
         if core.metadata.state().flash_cache().on(member).is_none() {
             return Ok(());
         }
-        self.drop_flash_cache(number, member as usize).await;
-        let _record = core.flash_cache.record.acquire(1).await;
-        let without = core.metadata.state().flash_cache().without(member);
-        core.commit(vec![MetaRecord::FlashCachePlaced(without)]).await.map_err(not_written)
+        self.forgo_flash_cache(number, member).await?;
+        self.record_without(number, member).await
     }
 
     /// A device of the cache has missed something in a shard: when this ends, no opening believes what it holds.
@@ -168,10 +230,7 @@ impl Control {
             let disowned = {
                 let state = core.metadata.state();
                 let device = state.flash_cache().on(member).filter(|device| device.id == id);
-                device.map(|device| {
-                    let (id, epoch) = (self.new_id(), device.epoch + DISOWNED);
-                    state.flash_cache().with(FlashCacheDevice { id, epoch, ..device.clone() })
-                })
+                device.map(|device| self.disowned(&state, device))
             };
             // Another shard has told the same, or the drive is lost.
             let Some(placement) = disowned else { return };
@@ -279,7 +338,13 @@ fn plan(
 ) -> Result<FlashCachePlacement, String> {
     let members = match drives {
         _ if bytes.0 == 0 => Vec::new(),
-        Some(names) => names.iter().map(|name| flash_member(state, name)).collect::<Result<_, _>>()?,
+        Some(names) => {
+            let different: std::collections::BTreeSet<&String> = names.iter().collect();
+            if different.len() < names.len() {
+                return Err("a drive is named twice; name each once".to_owned());
+            }
+            names.iter().map(|name| flash_member(state, name)).collect::<Result<_, _>>()?
+        }
         None if !state.flash_cache().devices.is_empty() => {
             state.flash_cache().devices.iter().map(|device| device.member).collect()
         }

@@ -289,8 +289,8 @@ fn flash_cache_differs(wanted: &PoolDescription, actual: &PoolDescription) -> Op
         actual.chunklet_sectors.unwrap_or(1) * SECTOR_BYTES * wanted.flash_cache.drives.len().max(1) as u64;
     (said.0.div_ceil(step) != there.0.div_ceil(step)).then(|| {
         format!(
-            "pool {:?}: the flash cache has {there}, and the array file says {said}: it gets that as far as there is room; else \
-             correct the file",
+            "pool {:?}: the flash cache has {there}, and the array file says {said}: it gets that at the start, if its drives are \
+             there and have room; else correct the file",
             wanted.name
         )
     })

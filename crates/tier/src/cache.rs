@@ -295,7 +295,12 @@ impl FlashCache {
                 // A buffer whose content is not kept.
                 return;
             }
-            if !state.budget.take(bytes_of(missing), now) {
+            let has_room = waiting.is_none()
+                && there == 0
+                && state.table.has_empty(spot.set, |line| state.is_idle(line));
+            if has_room && state.free_fills > 0 {
+                state.free_fills -= 1;
+            } else if !state.budget.take(bytes_of(missing), now) {
                 counters.refused_budget += 1;
                 return;
             }

@@ -89,7 +89,8 @@ impl Device {
         };
         let bytes = shape.lines() * crate::line::LINE_SECTORS * 512;
         let budget = Budget::full(bytes, options.writes_per_day, world.now());
-        let state = State::new(place.clone(), shape, header, budget);
+        let mut state = State::new(place.clone(), shape, header, budget);
+        state.free_fills = shape.lines();
         let device = Device::new(shared, number, identity.id, state);
         let log = format_log(world, shape.ring(&place), ring_id(identity.id, epoch));
         let ring = device.command(log).await.map_err(|fault| fault.of(number))?;
@@ -250,11 +251,11 @@ async fn read_map(
         };
         let found = join_all(window.iter().map(read)).await;
         for ((way, first, count), pages) in window.iter().zip(found) {
-            let Ok(pages) = pages.ok_or(FlashError::Slow(patience))? else {
-                // Lines of which nobody can tell are empty.
-                report.void_map_pages += count;
-                continue;
-            };
+            // A page that cannot be read now may be at the next start. What was struck out of it meanwhile, which nobody could
+            // know, would come back.
+            let pages = pages.ok_or(FlashError::Slow(patience))?;
+            let pages = pages
+                .map_err(|error| not_ours(format!("{count} pages of its map cannot be read ({error})")))?;
             let bytes = pages.iter().flat_map(|buf| buf.as_slice().chunks_exact(map_page::BYTES));
             for (index, page) in (*first as u32..).zip(bytes) {
                 let counts = take_page(state, identity, *way, index, page);

@@ -92,6 +92,7 @@ impl Device {
             return Ok(());
         }
         let now = self.world.now();
+        state.free_fills += ways.saturating_sub(state.shape.ways) * u64::from(state.shape.sets);
         state.shape.ways = ways;
         state.table = state.table.with_ways(ways);
         state.door = Doorkeeper::new(state.shape.lines());

@@ -46,6 +46,8 @@ pub(crate) struct State {
     pub(crate) table: Table,
     pub(crate) door: Doorkeeper,
     pub(crate) budget: Budget,
+    /// Lines that come in where there is room without using up the budget: as many as fill what was empty when it was made.
+    pub(crate) free_fills: u64,
     /// What has changed at lines and is in no record yet. The last change of a line counts.
     pub(crate) pending: BTreeMap<Line, Option<Entry>>,
     /// Counts changes that may have to be durable: what is pending, and what the next header says.
@@ -87,6 +89,7 @@ impl State {
             table: Table::new(shape.sets, shape.ways),
             door: Doorkeeper::new(shape.lines()),
             budget,
+            free_fills: 0,
             pending: BTreeMap::new(),
             changes: 0,
             struck: 0,

@@ -242,8 +242,8 @@ fn use_of(description: &Description, pool: &PoolDescription) -> String {
         pool.log_drives.iter().copied().filter(|drive| !pool.drives.contains(drive)).collect();
     let alone = match alone.len() {
         0 => String::new(),
-        count if count == pool.log_drives.len() => ", which hold nothing else".to_owned(),
-        _ => format!(", of which {} hold nothing else", names(&alone)),
+        count if count == pool.log_drives.len() => ", which hold no data".to_owned(),
+        _ => format!(", of which {} hold no data", names(&alone)),
     };
     let data = |group: &GroupDescription| {
         let sets = counted(group.raid.set_size as u64, "drive");
@@ -251,8 +251,13 @@ fn use_of(description: &Description, pool: &PoolDescription) -> String {
         format!("{of}in sets of {sets} on {}", names(&group.drives))
     };
     let data: Vec<String> = pool.groups.iter().map(data).collect();
+    let cache = pool.flash_cache.bytes.filter(|bytes| bytes.0 > 0);
+    let cache = cache.map_or_else(String::new, |bytes| match &pool.flash_cache.drives[..] {
+        [] => format!("; a flash cache of {bytes} on its flash drives"),
+        drives => format!("; a flash cache of {bytes} on {}", names(drives)),
+    });
     format!(
-        "pool {}: data {}; the write log on {}{alone}",
+        "pool {}: data {}; the write log on {}{alone}{cache}",
         pool.name,
         data.join(", "),
         names(&pool.log_drives)

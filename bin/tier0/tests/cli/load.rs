@@ -87,6 +87,28 @@ fn an_array_in_virtual_time_repeats_itself() {
 }
 
 #[test]
+fn a_modelled_array_has_a_read_cache_where_it_is_told_to() {
+    let directory = directory();
+    let array = file(
+        directory.path(),
+        "model.toml",
+        "[array]\nname = \"model\"\n[[drive]]\nname = \"d{n}\"\ncount = 4\nmodel = \"sas-15k-146gb-sff\"\n\
+         [[pool]]\nname = \"p\"\nraid = \"raid10\"\n[[volume]]\nname = \"v\"\nsize = \"256MiB\"\n",
+    );
+    let iops = |more: &[&str]| {
+        let load = ["load", text(&array), "--read", "100", "-d", "8", "--ios", "2000", "--warm-up", "20s"];
+        json(&[&load[..], more].concat())["all"]["iops"].as_f64().expect("a number")
+    };
+    // Half of the pages are in it; a load that is always answered from memory would never end in virtual time.
+    let (without, with) = (iops(&[]), iops(&["--read-cache", "128MiB"]));
+    assert!(with > 1.3 * without, "{with} {without}");
+    let checked = ["load", text(&array), "--read", "50", "--ios", "500", "--verify", "--read-cache", "64MiB"];
+    assert_eq!(json(&checked)["verify"]["sectors_wrong"], 0);
+    let other = drive_of_zeros(directory.path());
+    refuse(&["load", text(&other), "--read-cache", "1GiB"], 2, &["--read-cache", "array file"]);
+}
+
+#[test]
 fn a_load_from_a_file_is_the_load_of_its_options() {
     let directory = directory();
     let drive = drive_of_zeros(directory.path());

@@ -163,8 +163,12 @@ fn flash_cache(cache: &FlashCacheStatus, drives: &[DriveStatus]) -> String {
             ByteCount(cache.written_bytes)
         ),
     };
+    let refused = match cache.refused_budget {
+        0 => String::new(),
+        lines => format!("; {} kept out by flash_cache_writes", counted(lines, "line")),
+    };
     let off = if cache.devices_off > 0 { ", a part of it off after errors" } else { "" };
-    format!("  flash cache: {bytes} of {room} on {}{off}{share}", holders.join(", "))
+    format!("  flash cache: {bytes} of {room} on {}{off}{share}{refused}", holders.join(", "))
 }
 
 /// Lost ranges that are told; `--json` has the others too.
