@@ -240,10 +240,12 @@ fn use_of(description: &Description, pool: &PoolDescription) -> String {
     };
     let alone: Vec<usize> =
         pool.log_drives.iter().copied().filter(|drive| !pool.drives.contains(drive)).collect();
+    let has_cache = pool.flash_cache.bytes.is_some_and(|bytes| bytes.0 > 0);
+    let nothing = if has_cache { "no data" } else { "nothing else" };
     let alone = match alone.len() {
         0 => String::new(),
-        count if count == pool.log_drives.len() => ", which hold no data".to_owned(),
-        _ => format!(", of which {} hold no data", names(&alone)),
+        count if count == pool.log_drives.len() => format!(", which hold {nothing}"),
+        _ => format!(", of which {} hold {nothing}", names(&alone)),
     };
     let data = |group: &GroupDescription| {
         let sets = counted(group.raid.set_size as u64, "drive");
