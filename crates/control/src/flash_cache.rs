@@ -42,15 +42,31 @@ impl Control {
 
     /// All shards are there: they let go of what was disowned or lost while they started, and the cache gets what the array
     /// file says.
-    pub(super) async fn begin_flash_cache(self: &Rc<Self>, number: usize) {
+    pub(super) fn begin_flash_cache(self: &Rc<Self>, number: usize) {
         let core = self.core(number);
         let disowned: Vec<u32> = std::mem::take(&mut *core.flash_cache.disowned.borrow_mut());
-        for member in disowned {
-            self.drop_flash_cache(number, member as usize).await;
-            self.make_anew_later(number, member);
+        let wish = core.flash_cache.wish.borrow().clone().filter(|wish| wish.flash_bytes.is_some());
+        if disowned.is_empty() && wish.is_none() {
+            return;
         }
-        let wish = core.flash_cache.wish.borrow().clone();
-        let Some(CacheSettings { flash_bytes: Some(bytes), flash_drives: drives, .. }) = wish else { return };
+        // It may wait for a drive that hangs.
+        let control = self.clone();
+        let begin = async move {
+            for member in disowned {
+                control.drop_flash_cache(number, member as usize).await;
+                control.make_anew_later(number, member);
+            }
+            if let Some(wish) = wish {
+                control.follow_wish(number, wish).await;
+            }
+        };
+        self.world.spawn(begin).detach();
+    }
+
+    /// The cache gets what the array file says.
+    async fn follow_wish(self: &Rc<Self>, number: usize, wish: CacheSettings) {
+        let CacheSettings { flash_bytes: Some(bytes), flash_drives: drives, .. } = wish else { return };
+        let core = self.core(number);
         let drives = if drives.is_empty() { None } else { Some(drives) };
         let is_so = {
             let state = core.metadata.state();
@@ -115,15 +131,16 @@ impl Control {
             || plan(&core.metadata.state(), bytes, drives, || self.new_id()).map_err(AdminError::new);
         let before = core.metadata.state().flash_cache().clone();
         let wanted = planned()?;
-        // What is given up is read and written no more before another may have it.
+        // What is given up is read and written no more before another may have it: first what may be refused.
         for device in &before.devices {
-            match wanted.on(device.member) {
-                None => self.forgo_flash_cache(number, device.member).await?,
-                Some(after) if after.chunklet_count() < device.chunklet_count() => {
-                    self.place_flash_cache(number, after).await.map_err(AdminError::failed)?;
-                }
-                Some(_) => {}
+            if let Some(after) = wanted.on(device.member)
+                && after.chunklet_count() < device.chunklet_count()
+            {
+                self.place_flash_cache(number, after).await.map_err(AdminError::failed)?;
             }
+        }
+        for device in before.devices.iter().filter(|device| wanted.on(device.member).is_none()) {
+            self.forgo_flash_cache(number, device.member).await?;
         }
         let planned = {
             // A task that has chosen a chunklet for a column has recorded that by then.

@@ -215,7 +215,7 @@ impl Control {
                     control.drop_log_copies(number, member).await;
                     control.drop_flash_cache(number, member).await;
                 }
-                control.begin_flash_cache(number).await;
+                control.begin_flash_cache(number);
                 let core = control.core(number);
                 core.unverified.resume(&core.metadata.state());
                 if let Err(error) = control.finish_rejoins(number).await {
