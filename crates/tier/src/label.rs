@@ -18,8 +18,8 @@ use crate::cache::{FlashIdentity, FlashOptions, LocalFuture};
 use crate::device::Device;
 use crate::error::FlashError;
 use crate::header::{self, Header, HeaderPlace};
-use crate::load::newest_that_counts;
-use crate::patience::{Fault, within};
+use crate::load::{newest_that_counts, patiently};
+use crate::patience::Fault;
 use crate::place::{FlashPlace, HEADER_PAGES};
 use crate::state::Mode;
 
@@ -87,13 +87,13 @@ pub async fn announce_epoch(
         return Ok(false);
     }
     let patience = options.patience;
-    let places = within(world, patience, read_places(place)).await.ok_or(FlashError::Slow(patience))??;
+    let places = patiently(world, patience, read_places(place)).await?;
     let Ok(known) = newest_that_counts(places, identity, options.pages_per_slot, epoch) else {
         return Ok(false);
     };
     let generation = known.generation + 1;
     let header = Header { current: epoch, next: Some(next), generation, ..known };
-    within(world, patience, write_places(place, &header)).await.ok_or(FlashError::Slow(patience))??;
+    patiently(world, patience, write_places(place, &header)).await?;
     Ok(true)
 }
 

@@ -47,7 +47,7 @@ pub struct LoadReport {
 }
 
 /// Awaits what the drive is asked, with patience.
-async fn patiently<T, E: Into<FlashError>>(
+pub(crate) async fn patiently<T, E: Into<FlashError>>(
     world: &World,
     patience: Nanos,
     work: impl Future<Output = Result<T, E>>,

@@ -239,10 +239,10 @@ impl PoolRates {
 
     /// What the flash cache has brought.
     fn on_flash(&self, seconds: f64) -> String {
-        let Some(cache) = self.flash_cache.filter(|cache| cache.hits + cache.misses > 0) else {
+        let Some(cache) = self.flash_cache.filter(|cache| cache.lookups() > 0) else {
             return String::new();
         };
-        let asked = cache.hits + cache.misses;
+        let asked = cache.lookups();
         let line = format!(
             "  flash cache: {} lookups/s; it had {:.1} % of them, and took {} in",
             short(asked as f64 / seconds.max(1e-9)),

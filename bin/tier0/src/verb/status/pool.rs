@@ -155,7 +155,7 @@ fn flash_cache(cache: &FlashCacheStatus, drives: &[DriveStatus]) -> String {
     let holders = drives.iter().filter(|drive| drive.flash_cache_bytes > 0);
     let holders: Vec<&str> = holders.map(|drive| drive.name.as_str()).collect();
     let (bytes, room) = (ByteCount(cache.bytes), ByteCount(cache.room_bytes));
-    let share = match cache.hits + cache.misses {
+    let share = match cache.lookups() {
         0 => String::new(),
         asked => format!(
             "; since the start it had {} of what was not in memory, and took {} in",
