@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tier0_description::CacheSettings;
-use tier0_pool::{DriveClass, FlashCacheDevice, FlashCachePlacement, Member, MetaRecord, PoolState};
+use tier0_plan::plan_flash_cache;
+use tier0_pool::{FlashCacheDevice, FlashCachePlacement, MetaRecord, PoolState};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, named};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
@@ -26,6 +27,8 @@ use crate::message::command::ShardCommand;
 const REST_MIN: Nanos = Nanos::from_secs(30);
 /// The longest.
 const REST_MAX: Nanos = Nanos::from_secs(3600);
+/// So long after one rest, the next is the shortest again: the drive has been well meanwhile.
+const REST_FORGOTTEN: Nanos = Nanos::from_secs(6 * 3600);
 /// How long the metadata are waited for before they are asked again: nothing may go on without them.
 const RETRY: Nanos = Nanos::from_secs(1);
 /// By so much the epoch of a device that is disowned changes: by more than by an opening, which announces the next one to the
@@ -70,7 +73,7 @@ impl Control {
         let drives = if drives.is_empty() { None } else { Some(drives) };
         let is_so = {
             let state = core.metadata.state();
-            let planned = plan(&state, bytes, drives.as_deref(), Uuid::nil);
+            let planned = plan_flash_cache(&state, bytes, drives.as_deref(), Uuid::nil);
             planned.is_ok_and(|planned| planned == *state.flash_cache())
         };
         if is_so {
@@ -127,20 +130,20 @@ impl Control {
     ) -> Result<(), AdminError> {
         let core = self.core(number);
         let _turn = core.flash_cache.turn.acquire(1).await;
-        let planned =
-            || plan(&core.metadata.state(), bytes, drives, || self.new_id()).map_err(AdminError::new);
+        let planned = || {
+            let state = core.metadata.state();
+            plan_flash_cache(&state, bytes, drives, || self.new_id()).map_err(AdminError::new)
+        };
         let before = core.metadata.state().flash_cache().clone();
         let wanted = planned()?;
         // What is given up is read and written no more before another may have it: first what may be refused.
-        for device in &before.devices {
-            if let Some(after) = wanted.on(device.member)
-                && after.chunklet_count() < device.chunklet_count()
-            {
-                self.place_flash_cache(number, after).await.map_err(AdminError::failed)?;
+        if let Err(error) = self.give_up(number, &before, &wanted).await {
+            // What is there still has the size that the metadata tell. A shard that cannot has it disowned.
+            let state = core.metadata.state().clone();
+            for device in state.flash_cache().devices.iter().filter(|device| is_smaller(&wanted, device)) {
+                let _ = self.place_flash_cache(number, device).await;
             }
-        }
-        for device in before.devices.iter().filter(|device| wanted.on(device.member).is_none()) {
-            self.forgo_flash_cache(number, device.member).await?;
+            return Err(error);
         }
         let planned = {
             // A task that has chosen a chunklet for a column has recorded that by then.
@@ -158,6 +161,24 @@ impl Control {
                 self.go_back(number, device.member, known).await?;
                 return Err(AdminError::new(why));
             }
+        }
+        Ok(())
+    }
+
+    /// Shards use no more of the cache than is `wanted`.
+    async fn give_up(
+        &self,
+        number: usize,
+        before: &FlashCachePlacement,
+        wanted: &FlashCachePlacement,
+    ) -> Result<(), AdminError> {
+        for device in &before.devices {
+            if let Some(after) = wanted.on(device.member).filter(|_| is_smaller(wanted, device)) {
+                self.place_flash_cache(number, after).await.map_err(AdminError::failed)?;
+            }
+        }
+        for device in before.devices.iter().filter(|device| wanted.on(device.member).is_none()) {
+            self.forgo_flash_cache(number, device.member).await?;
         }
         Ok(())
     }
@@ -282,10 +303,12 @@ impl Control {
         let core = self.core(number);
         let rest = {
             let mut rests = core.flash_cache.rests.borrow_mut();
-            let rest = rests.entry(member).or_insert(REST_MIN);
-            let now = *rest;
-            *rest = Nanos((now.0 * 2).min(REST_MAX.0));
-            now
+            let now = self.world.now();
+            let is_recent = |(_, since): &(Nanos, Nanos)| now.saturating_sub(*since) < REST_FORGOTTEN;
+            let last = rests.get(&member).copied().filter(is_recent);
+            let rest = last.map_or(REST_MIN, |(rest, _)| Nanos((rest.0 * 2).min(REST_MAX.0)));
+            rests.insert(member, (rest, now));
+            rest
         };
         let control = self.clone();
         let make = async move {
@@ -326,8 +349,8 @@ pub(super) struct FlashCacheUpkeep {
     wish: RefCell<Option<CacheSettings>>,
     /// Members whose part was disowned while shards started.
     disowned: RefCell<Vec<u32>>,
-    /// How long the next rest of a member's part is.
-    rests: RefCell<BTreeMap<u32, Nanos>>,
+    /// How long the last rest of a member's part was, and when it began.
+    rests: RefCell<BTreeMap<u32, (Nanos, Nanos)>>,
 }
 
 impl Default for FlashCacheUpkeep {
@@ -342,98 +365,11 @@ impl Default for FlashCacheUpkeep {
     }
 }
 
+/// Whether a device stays, and is to be smaller.
+fn is_smaller(wanted: &FlashCachePlacement, device: &FlashCacheDevice) -> bool {
+    wanted.on(device.member).is_some_and(|after| after.chunklet_count() < device.chunklet_count())
+}
+
 fn not_written(error: IoError) -> AdminError {
     AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
-}
-
-/// Where a cache of this size lies, equal parts on each drive: what is there stays, as far as it is wanted.
-fn plan(
-    state: &PoolState,
-    bytes: ByteCount,
-    drives: Option<&[String]>,
-    mut id: impl FnMut() -> Uuid,
-) -> Result<FlashCachePlacement, String> {
-    let members = match drives {
-        _ if bytes.0 == 0 => Vec::new(),
-        Some(names) => {
-            let different: std::collections::BTreeSet<&String> = names.iter().collect();
-            if different.len() < names.len() {
-                return Err("a drive is named twice; name each once".to_owned());
-            }
-            names.iter().map(|name| flash_member(state, name)).collect::<Result<_, _>>()?
-        }
-        None if !state.flash_cache().devices.is_empty() => {
-            state.flash_cache().devices.iter().map(|device| device.member).collect()
-        }
-        None => {
-            let is_flash =
-                |(_, member): &(u32, &Member)| member.takes_more() && member.class == DriveClass::Flash;
-            state.members_by_place().filter(is_flash).map(|(place, _)| place).collect()
-        }
-    };
-    if members.is_empty() && bytes.0 > 0 {
-        return Err(
-            "the pool has no flash drive that serves; add one (tier0 drive add --class flash)".to_owned()
-        );
-    }
-    let chunklet = state.geometry().chunklet_sectors * SECTOR_BYTES;
-    let wanted = bytes.0.div_ceil(members.len().max(1) as u64).div_ceil(chunklet);
-    let mut placement = FlashCachePlacement::default();
-    for member in members {
-        let there = state.flash_cache().on(member);
-        let mut left = wanted;
-        let mut chunklets = Vec::new();
-        for run in there.into_iter().flat_map(|device| device.chunklets.iter().cloned()) {
-            let end = run.start + u64::from(run.end - run.start).min(left) as u32;
-            left -= u64::from(end - run.start);
-            chunklets.push(run.start..end);
-        }
-        chunklets.retain(|run| !run.is_empty());
-        // What is kept free for rebuilds is at the end.
-        let mut spares = if state.has_columns(member) { state.spares_of(member) } else { 0 };
-        let mut free = state.free_runs(member);
-        for run in free.iter_mut().rev() {
-            let kept = u64::from(run.end - run.start).min(spares);
-            spares -= kept;
-            run.end -= kept as u32;
-        }
-        for run in free {
-            let end = run.start + u64::from(run.end - run.start).min(left) as u32;
-            left -= u64::from(end - run.start);
-            match chunklets.last_mut() {
-                Some(last) if last.end == run.start => last.end = end,
-                _ if end > run.start => chunklets.push(run.start..end),
-                _ => {}
-            }
-        }
-        if left > 0 {
-            let name = state.member(member).map_or("", |member| member.name.as_str());
-            return Err(format!(
-                "drive {name:?} lacks {} for its part of {}; ask for less, or name other drives (--drives)",
-                ByteCount(left * chunklet),
-                ByteCount(wanted * chunklet)
-            ));
-        }
-        placement = placement.with(match there {
-            Some(device) => FlashCacheDevice { chunklets, ..device.clone() },
-            None => FlashCacheDevice { id: id(), member, epoch: 1, chunklets },
-        });
-    }
-    Ok(placement)
-}
-
-/// The flash drive of this name.
-fn flash_member(state: &PoolState, name: &str) -> Result<u32, String> {
-    let known = state.members_by_place().find(|(_, member)| member.name == name && member.takes_more());
-    let Some((place, member)) = known else {
-        return Err(format!(
-            "the pool has no drive {name:?} that serves and stays; \"tier0 status\" lists its drives"
-        ));
-    };
-    if member.class != DriveClass::Flash {
-        return Err(format!(
-            "drive {name:?} joined as a disk, from which reads are not faster; name a flash drive (tier0 drive add --class flash)"
-        ));
-    }
-    Ok(place)
 }

@@ -3,9 +3,11 @@
 //! - [`NewPool`]: the first state of a pool that is described.
 //! - [`PoolShape`]: the sets and slots of a state.
 //! - [`plan_growth`]: the sets that a pool can grow by.
+//! - [`plan_flash_cache`]: where its flash cache of another size lies.
 //! - [`sets_survive`], [`could_go_on`]: which drives a pool does without.
 
 mod error;
+mod flash_cache;
 mod growth;
 mod pool;
 mod survival;
@@ -17,6 +19,7 @@ use tier0_pool::{PoolState, SetGroup};
 use tier0_raid::layout::Layout;
 
 pub use error::PlanError;
+pub use flash_cache::plan_flash_cache;
 pub use growth::{Growth, plan_growth};
 pub use pool::{
     Lanes, NewPool, PoolDrives, PoolShape, check_fits, fill, members_max, new_volume, parts_of, switches_of,

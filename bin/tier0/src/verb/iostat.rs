@@ -43,7 +43,8 @@ as writes to a volume without write cache, clones, scrubs. delayed/s: writes tha
 had waited for room; delay ms: for how long, on average.
 
 Read cache: reads that looked for their pages in memory and found them there,
-because they had been read, written or read ahead.";
+because they had been read, written or read ahead. Flash cache: reads that looked
+for what memory did not have, and what was written to flash.";
 
 /// What an array's volumes, log, tables and drives do.
 #[derive(Args, Debug)]
