@@ -39,7 +39,7 @@ const EXTENT_BYTES: Range<u64> = 64 << 10..(64 << 20) + 1;
 /// Sizes of a write log that make sense, bytes.
 const LOG_BYTES: Range<u64> = 1 << 20..(1 << 40) + 1;
 /// How many times a day a flash cache may be written over.
-const WRITES_PER_DAY: std::ops::RangeInclusive<u32> = 1..=1000;
+const WRITES_PER_DAY: std::ops::RangeInclusive<u32> = 1..=100_000;
 
 pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, DescriptionError> {
     check_name("array.name", &file.array.name, place)?;

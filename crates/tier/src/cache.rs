@@ -315,27 +315,48 @@ impl FlashCache {
         }
     }
 
+    /// Offers what a page of a slot holds since it was destaged, in the place of what was struck out for that. The caller
+    /// guarantees that it is what the slot holds now.
+    pub fn offer_written(&self, slot: u64, page: u32, content: &[u8]) {
+        let width = self.shared.world.width();
+        if content.len() != PAGE_SECTORS as usize * width.bytes() {
+            return;
+        }
+        let Some(x) = self.shared.lines.number(slot, page) else { return };
+        let copy = |_: u64| {
+            let mut page = BufMut::new(PAGE_SECTORS as u32, width);
+            page.as_mut_slice().copy_from_slice(content);
+            Some(page.freeze())
+        };
+        self.offer_line(x, crate::line::half_bit(page), Offer::Again, copy);
+    }
+
     /// Pages of a slot change, or have changed: from now on they are in no device, and this is durable after the next
-    /// [`FlashCache::settle`]. What is beside them in their lines goes with them.
-    pub fn strike(&self, slot: u64, pages: impl Iterator<Item = u32> + Clone) {
+    /// [`FlashCache::settle`]. What is beside them in their lines goes with them. Returns those of them that were read lately:
+    /// what they hold once they have changed is worth an offer.
+    pub fn strike(&self, slot: u64, pages: impl Iterator<Item = u32> + Clone) -> Vec<u32> {
+        let mut read_lately = Vec::new();
         for device in self.devices.borrow().iter() {
-            let mut last = None;
+            let mut last = (None, false);
             for page in pages.clone() {
                 let x = self.shared.lines.number(slot, page);
-                if x != last
-                    && let Some(x) = x
-                {
-                    device.strike(x);
+                if x != last.0 {
+                    last = (x, x.is_some_and(|x| device.strike(x)));
                 }
-                last = x;
+                if last.1 {
+                    read_lately.push(page);
+                }
             }
         }
+        read_lately
     }
 
     /// Strikes out all pages of a slot.
     pub fn forget_slot(&self, slot: u64) {
         for device in self.devices.borrow().iter() {
-            self.shared.lines.of_slot(slot).for_each(|x| device.strike(x));
+            for x in self.shared.lines.of_slot(slot) {
+                device.strike(x);
+            }
         }
     }
 

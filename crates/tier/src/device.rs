@@ -131,13 +131,14 @@ impl Device {
     }
 
     /// A line changes.
-    pub(crate) fn strike(&self, x: u64) {
+    pub(crate) fn strike(&self, x: u64) -> bool {
         let mut state = self.state.borrow_mut();
         if state.is_off() {
-            return;
+            return false;
         }
-        let count = state.strike(x);
-        self.shared.counters.borrow_mut().struck += count;
+        let struck = state.strike(x);
+        self.shared.counters.borrow_mut().struck += struck.places;
+        struck.was_read
     }
 
     /// How many changes there were when something was struck out last.

@@ -14,7 +14,7 @@ use crate::fill::Offered;
 use crate::header::Header;
 use crate::line::{LINE_SECTORS, Spot, Spread};
 use crate::place::{FlashPlace, Shape};
-use crate::table::Table;
+use crate::table::{RRPV_LONG, Table};
 
 /// What a device does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +76,15 @@ pub(crate) struct State {
     /// Reads in a row that took too long.
     pub(crate) slow_reads: u32,
     pub(crate) paused_until: Nanos,
+}
+
+/// A line that was struck out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Struck {
+    /// How many places it had.
+    pub(crate) places: u64,
+    /// Whether it was read lately, and not only when it came in.
+    pub(crate) was_read: bool,
 }
 
 impl State {
@@ -155,9 +164,10 @@ impl State {
         self.leaving.retain(|(_, count)| *count > logged);
     }
 
-    /// A line changes: it is not there, nor comes in, any more. How many places it had.
-    pub(crate) fn strike(&mut self, x: u64) -> u64 {
-        let Some(spot) = self.spread.place(x) else { return 0 };
+    /// A line changes: it is not there, nor comes in, any more.
+    pub(crate) fn strike(&mut self, x: u64) -> Struck {
+        let mut struck = Struck::default();
+        let Some(spot) = self.spread.place(x) else { return struck };
         if let Some(filling) = self.filling.get_mut(&x) {
             filling.is_struck = true;
         }
@@ -167,12 +177,12 @@ impl State {
         // One that gave way is not in memory, and is still on the device until a record says otherwise.
         let left = self.leaving.iter().filter(|(other, _)| *other == x).map(|(_, count)| *count).max();
         self.struck = self.struck.max(left.unwrap_or(0));
-        let mut count = 0;
-        while let Some((line, _)) = self.table.find_from(spot, 0) {
+        while let Some((line, entry)) = self.table.find_from(spot, 0) {
             self.remove(line);
-            count += 1;
+            struck.places += 1;
+            struck.was_read |= entry.rrpv < RRPV_LONG;
         }
-        count
+        struck
     }
 
     /// Where a line is, if all of these pages of it are there.

@@ -4,7 +4,7 @@
 //! 2. Slots: intents into the log, writes in place, tables, flush.
 //! 3. What a cache on flash held of these pages is believed by no opening any more.
 //! 4. Mapping: slots that hold data for the first time become durable.
-//! 5. The pages are forgotten, unless they were written again meanwhile.
+//! 5. The pages are forgotten, unless they were written again meanwhile. What is read much stays in the caches.
 //! 6. Extents of which nothing is left are unmapped.
 //! 7. The log is released.
 //!
@@ -60,6 +60,13 @@ impl IntentLog for BatchIntents<'_> {
     }
 }
 
+/// A batch that is in its slots.
+struct Written {
+    outcomes: Vec<SlotOutcome>,
+    /// By slot of the batch, the pages that were read lately on flash, where there is a cache.
+    read_on_flash: Vec<Vec<u32>>,
+}
+
 async fn until_stable(appends: Vec<Append>) -> Result<(), IoError> {
     for appended in join_all(appends).await {
         appended.map_err(|error| io_error(&error))?;
@@ -75,7 +82,7 @@ impl Inner {
         let written = self.write_batch(&batch).await;
         let is_ok = written.is_ok();
         match written {
-            Ok(outcomes) => self.complete_batch(&batch, outcomes).await,
+            Ok(written) => self.complete_batch(&batch, written).await,
             Err(error) => self.fail_batch(&batch, error),
         }
         tracing::trace!(id = batch.id, "the batch has ended");
@@ -100,11 +107,12 @@ impl Inner {
         self.work.notify_all();
     }
 
-    async fn write_batch(&self, batch: &Batch) -> Result<Vec<SlotOutcome>, IoError> {
+    async fn write_batch(&self, batch: &Batch) -> Result<Written, IoError> {
         join_all(batch.slots.iter().map(|taken| self.readers.wait(taken.slot.slot))).await;
-        if !planted(PlantedBug::KeepOldPageOnDestage) {
-            self.strike(batch);
-        }
+        let read_on_flash = match planted(PlantedBug::KeepOldPageOnDestage) {
+            true => Vec::new(),
+            false => self.strike(batch),
+        };
         let intents = BatchIntents { inner: self, batch: batch.id, begun: Cell::new(false) };
         let outcomes = self.slots.write_batch(self.slot_writes(batch), &intents).await?;
         self.settle_flash().await;
@@ -125,29 +133,36 @@ impl Inner {
                 state.fresh.remove(extent);
             }
         }
-        Ok(outcomes)
+        Ok(Written { outcomes, read_on_flash })
     }
 
-    /// What the slots of a batch hold is about to change.
-    fn strike(&self, batch: &Batch) {
-        for taken in &batch.slots {
+    /// What the slots of a batch hold is about to change. By slot of the batch, the pages that were read lately on flash.
+    fn strike(&self, batch: &Batch) -> Vec<Vec<u32>> {
+        let strike = |taken: &SlotBatch| {
             let pages = taken.pages.iter().map(|(number, _)| *number);
             if let Some(clean) = self.clean.get() {
                 clean.strike(taken.slot.slot, pages.clone());
             }
-            if let Some(flash) = self.flash.get() {
-                flash.cache.strike(taken.slot.slot, pages);
-            }
-        }
+            self.flash.get().map_or_else(Vec::new, |flash| flash.cache.strike(taken.slot.slot, pages))
+        };
+        batch.slots.iter().map(strike).collect()
     }
 
-    async fn complete_batch(self: &Rc<Self>, batch: &Batch, outcomes: Vec<SlotOutcome>) {
+    async fn complete_batch(self: &Rc<Self>, batch: &Batch, written: Written) {
+        let Written { outcomes, read_on_flash } = written;
         {
             let mut state = self.state.borrow_mut();
-            for taken in &batch.slots {
+            for (place, taken) in batch.slots.iter().enumerate() {
                 if let Some(clean) = self.clean.get() {
-                    for (number, content) in state.read_meanwhile(taken) {
+                    for (number, content) in state.unchanged(taken, |_, page| page.was_read()) {
                         clean.keep_written(taken.slot.slot, number, content.as_slice());
+                    }
+                }
+                if let (Some(flash), Some(read)) = (self.flash.get(), read_on_flash.get(place))
+                    && !read.is_empty()
+                {
+                    for (number, content) in state.unchanged(taken, |number, _| read.contains(&number)) {
+                        flash.cache.offer_written(taken.slot.slot, number, content.as_slice());
                     }
                 }
                 state.forget(taken);
@@ -243,11 +258,11 @@ impl Inner {
 }
 
 impl State {
-    /// The pages of a batch that were read while they were dirty, and are not written again since.
-    fn read_meanwhile(&self, taken: &SlotBatch) -> Vec<(u32, Buf)> {
+    /// The pages of a batch, of those that are wanted, that are not written again since.
+    fn unchanged(&self, taken: &SlotBatch, is_wanted: impl Fn(u32, Page) -> bool) -> Vec<(u32, Buf)> {
         let content = |(number, page): &(u32, Page)| {
             let (index, newest) = (page.index()?, self.pages.get(taken.extent, *number)?);
-            let is_wanted = newest.record == page.record && newest.was_read();
+            let is_wanted = newest.record == page.record && is_wanted(*number, newest);
             is_wanted.then(|| (*number, self.records.get(page.record).page(index)))
         };
         taken.pages.iter().filter_map(content).collect()

@@ -26,6 +26,7 @@ pub(crate) struct Counts {
     pub(crate) found: Cell<u64>,
     pub(crate) hits: Cell<u64>,
     pub(crate) evicted: Cell<u64>,
+    pub(crate) offered_written: Cell<u64>,
     pub(crate) resizes: Cell<u64>,
     pub(crate) formats: Cell<u64>,
 }
@@ -83,14 +84,19 @@ async fn step(rig: &Rig, random: &mut Random, counts: &Counts) -> Result<(), Str
             }
         }
         35..70 => {
+            let mut read_lately = Vec::new();
             for _ in 0..1 + random.below(3) {
                 let (slot, page) = (random.below(SLOTS), random.below(u64::from(PAGES - 8)) as u32);
-                rig.change(slot, page..page + 1 + random.below(8) as u32);
+                read_lately.push((slot, rig.change(slot, page..page + 1 + random.below(8) as u32)));
             }
             if random.chance(0.3) {
                 rig.world.sleep(Nanos::from_micros(random.below(500))).await;
             }
             rig.settle().await;
+            for (slot, pages) in read_lately {
+                rig.offer_written(slot, &pages);
+                add(&counts.offered_written, pages.len() as u64);
+            }
         }
         70..73 => {
             rig.change(slot, 0..PAGES);
@@ -281,7 +287,9 @@ fn what_gives_way_while_it_is_struck_out_does_not_come_back() {
             }
             let gone = |(slot, page): &(u64, u32)| !rig.cache.has(*slot, u64::from(*page) * 8, 8);
             let gone: Vec<(u64, u32)> = there.into_iter().filter(gone).collect();
-            gone.iter().for_each(|(slot, page)| rig.change(*slot, *page..*page + 1));
+            for (slot, page) in &gone {
+                rig.change(*slot, *page..*page + 1);
+            }
             rig.settle().await;
             switch.cut();
             gone.len()

@@ -32,6 +32,7 @@ fn what_is_read_is_what_the_slot_holds() {
     }
     let (hits, evicted) = (counts.hits.get(), counts.evicted.get());
     assert!(hits > 5_000 && evicted > 10_000, "{hits} hits, {evicted} evicted");
+    assert!(counts.offered_written.get() > 500, "{} pages written", counts.offered_written.get());
 }
 
 #[test]
@@ -56,6 +57,31 @@ fn pages_come_in_and_are_read() {
         rig.offer(1, 2, 7, Offer::Again);
         rig.rest().await;
         assert_eq!(rig.cache.status().offered, 5);
+    });
+}
+
+/// What hosts read much stays on flash when it is written; what they do not read does not.
+#[test]
+fn written_pages_stay_where_they_were_read() {
+    run(|rig| async move {
+        rig.offer(1, 0, 4, Offer::Again);
+        rig.rest().await;
+        assert_eq!(rig.read(1, 0, 2).await, Ok(true));
+        let read_lately = rig.change(1, 0..4);
+        assert_eq!(read_lately, [0, 1], "one line was read, and another was not");
+        rig.settle().await;
+        rig.offer_written(1, &read_lately);
+        rig.rest().await;
+        assert_eq!(rig.read(1, 0, 2).await, Ok(true));
+        assert_eq!(rig.read(1, 2, 1).await, Ok(false));
+        // It changes again before it has come in.
+        rig.change(1, 0..1);
+        rig.settle().await;
+        rig.offer_written(1, &[0]);
+        rig.change(1, 0..1);
+        rig.settle().await;
+        rig.rest().await;
+        assert_eq!(rig.read(1, 0, 1).await, Ok(false));
     });
 }
 

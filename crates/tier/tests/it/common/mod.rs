@@ -202,15 +202,25 @@ impl Rig {
         Ok(hit)
     }
 
-    /// Pages of a slot are about to change: they are struck out, and shadowed.
-    pub fn change(&self, slot: u64, pages: impl Iterator<Item = u32> + Clone) {
+    /// Pages of a slot are about to change: they are struck out, and shadowed. Those that were read lately.
+    pub fn change(&self, slot: u64, pages: impl Iterator<Item = u32> + Clone) -> Vec<u32> {
         for page in pages.clone() {
             self.pool.shadow.borrow_mut().insert((slot, page));
             *self.pool.versions.borrow_mut().entry((slot, page)).or_default() += 1;
         }
         match pages.clone().count() == PAGES as usize {
-            true => self.cache.forget_slot(slot),
+            true => {
+                self.cache.forget_slot(slot);
+                Vec::new()
+            }
             false => self.cache.strike(slot, pages),
+        }
+    }
+
+    /// Pages of a slot have changed, and the cache may keep what they hold now.
+    pub fn offer_written(&self, slot: u64, pages: &[u32]) {
+        for page in pages {
+            self.cache.offer_written(slot, *page, self.pool.content(slot, *page, 1).as_slice());
         }
     }
 
