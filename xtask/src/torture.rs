@@ -29,7 +29,7 @@ pub(crate) struct Options {
     /// Leave the drive files alone
     #[arg(long)]
     no_faults: bool,
-    /// Only arrays whose name contains this, like raid5 or volatile
+    /// Only arrays whose name contains this, like raid5, volatile or flash-cached
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// The program to kill [default: tier0, built in release mode]
@@ -103,6 +103,7 @@ fn print(report: &Report) {
         "acknowledged",
         "checks",
         "2nd opinions",
+        "from flash",
         "recovery p50 ms",
         "p95",
         "max",
@@ -154,6 +155,7 @@ fn row(campaign: &tier0_torture::report::Campaign) -> Vec<String> {
         campaign.acknowledged.to_string(),
         campaign.checks.to_string(),
         campaign.second_opinions.to_string(),
+        campaign.reads_from_flash.to_string(),
         ms(|times| times.p50),
         ms(|times| times.p95),
         ms(|times| times.max),

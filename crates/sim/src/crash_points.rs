@@ -25,6 +25,9 @@ use crate::system::{Abilities, ArrayConfig, System, VolumeConfig};
 pub const MANNERS: [PowerCut; 4] =
     [PowerCut::KeepNothing, PowerCut::KeepAll, PowerCut::Torn, PowerCut::Sectors];
 
+/// The most operations of a user where there is a flash cache.
+const FLASH_OPERATIONS_MAX: u64 = 120;
+
 /// What a script is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
@@ -204,6 +207,19 @@ impl Script {
         let mut config = small(system, seed);
         config.faults.weights.fill(0);
         Script::new(system, config.cloned())
+    }
+
+    /// That of `seed` with a flash read cache, without other trouble: more users' requests, most of them reads, so that
+    /// there is a map to be found.
+    ///
+    /// # Errors
+    /// It fails without a crash.
+    pub fn flash_cached<S: System>(system: &S, seed: u64) -> Result<Script, Box<Failure>> {
+        let mut config = small(system, seed);
+        config.faults.weights.fill(0);
+        let mut config = config.flash_cached(system);
+        config.load.operations = config.load.operations.min(FLASH_OPERATIONS_MAX);
+        Script::new(system, config)
     }
 
     /// How many runs it takes.

@@ -39,7 +39,7 @@ struct Options {
     #[arg(long, conflicts_with = "crash_points")]
     caches: bool,
     /// Give the pool a flash read cache
-    #[arg(long, conflicts_with = "crash_points")]
+    #[arg(long)]
     flash: bool,
     /// Let drives forget what they stored, 128 KiB at once
     #[arg(long, conflicts_with = "crash_points")]
@@ -61,7 +61,7 @@ struct Options {
     #[arg(long, conflicts_with = "crash_points")]
     network: bool,
     /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive (with
-    /// --growing or --clones, of six seeds), or that of --seed or --script alone
+    /// --growing, --clones or --flash, of six seeds), or that of --seed or --script alone
     #[arg(long)]
     crash_points: bool,
     /// The script to crash, by its number
@@ -204,7 +204,7 @@ fn many(options: &Options) -> bool {
     finish(&report, &clock, "seeds")
 }
 
-/// Scripts of growing pools, or of clones, that are crashed at every point where no seed is given.
+/// Scripts of growing pools, of clones, or with a flash cache, that are crashed at every point where no seed is given.
 const SEED_SCRIPTS: u64 = 6;
 
 /// The scripts that the options name, each with what it is about.
@@ -214,13 +214,16 @@ fn scripts(options: &Options) -> Vec<(String, Result<Script, Box<Failure>>)> {
         let script = match () {
             () if options.growing => Script::growing,
             () if options.clones => Script::cloned,
+            () if options.flash => Script::flash_cached,
             () => Script::of_seed,
         };
         (format!("of seed {seed}"), with_bug(bug, || script(&Array, seed)))
     };
     match options.seed {
         Some(seed) => return vec![of_seed(seed)],
-        None if options.growing || options.clones => return (0..SEED_SCRIPTS).map(of_seed).collect(),
+        None if options.growing || options.clones || options.flash => {
+            return (0..SEED_SCRIPTS).map(of_seed).collect();
+        }
         None => {}
     }
     let themes = (0..).zip(Theme::all(&Array.abilities()));

@@ -147,18 +147,19 @@ impl<'a, 'b> Blocks<'a, 'b> {
     /// What is done to drives in this round: in the first one nothing, then one drive after the other.
     fn damage(&mut self) -> Vec<Action> {
         let Some(fault) = self.fault else { return Vec::new() };
-        let most = fault.drives(self.site.shape.may_lose);
+        let (at_risk, may_lose) = self.site.shape.drives_at_risk();
+        let most = fault.drives(may_lose);
         if self.rounds == 0 || self.damaged.len() >= most {
             return Vec::new();
         }
         let drive = loop {
-            let drive = self.random.below(self.site.shape.drives as u64) as usize;
+            let drive = at_risk.start + self.random.below(at_risk.len() as u64) as usize;
             if !self.damaged.contains(&drive) {
                 break drive;
             }
         };
         self.damaged.push(drive);
-        (self.context.tell)(&format!("{}: drive d{drive}", self.campaign.name));
+        (self.context.tell)(&format!("{}: drive {}", self.campaign.name, self.site.drive_name(drive)));
         if fault == Fault::Return {
             self.away.push((drive, self.rounds));
         }
@@ -199,6 +200,7 @@ impl<'a, 'b> Blocks<'a, 'b> {
     fn check(&mut self) -> Result<(), TortureError> {
         check(&self.site.uri(VOLUMES[0].0), &self.ledger)?;
         self.campaign.checks += 1;
+        self.campaign.reads_from_flash += self.context.program.reads_from_flash(&self.site)?;
         if let Some(fio) = self.written_by_fio.take()
             && fio.verify()?
         {

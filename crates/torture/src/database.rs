@@ -79,6 +79,7 @@ pub(crate) fn run(
         let mounted = Mounted::new(&site.directory, &site.uri(VOLUME.0), false)?;
         stack = Stack { postmaster: cluster.start()?, mounted, server };
         check(&cluster, &mut streams, campaign)?;
+        campaign.reads_from_flash += context.program.reads_from_flash(&site)?;
         (context.tell)(&format!(
             "{}: {} kills, {} commits acknowledged",
             campaign.name, campaign.kills, campaign.acknowledged

@@ -32,6 +32,8 @@ pub struct Campaign {
     pub checks: u64,
     /// Checks of another program: fio's verification, `pg_amcheck`.
     pub second_opinions: u64,
+    /// Reads that the flash cache has answered from each start until everything was checked: warm ones, for the most part.
+    pub reads_from_flash: u64,
     /// What went wrong: acknowledged data lost, wrong data, a hang, a start that failed. The campaign ended with it.
     pub failure: Option<String>,
 }

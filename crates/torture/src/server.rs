@@ -40,6 +40,34 @@ impl Program {
         Ok(())
     }
 
+    /// How many reads the flash cache of the running array has answered since its start; none where it has no such cache, or no drive
+    /// of it.
+    pub(crate) fn reads_from_flash(&self, site: &Site) -> Result<u64, TortureError> {
+        if !site.shape.flash_cache {
+            return Ok(0);
+        }
+        // It fails where something is amiss, and tells all the same.
+        let output = self.command("status", site).arg("--json").output();
+        let output = output.map_err(TortureError::system("tier0 status cannot be started"))?;
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|error| {
+            let words = String::from_utf8_lossy(&output.stderr);
+            TortureError::Failed(format!(
+                "tier0 status ended with {}: {error}; {}",
+                output.status,
+                words.trim()
+            ))
+        })?;
+        match &status["pools"][0]["flash_cache"] {
+            // Its drive is lost.
+            serde_json::Value::Null => Ok(0),
+            cache => cache["hits"].as_u64().ok_or_else(|| {
+                TortureError::Failed(
+                    "tier0 status does not tell what the flash cache has answered".to_owned(),
+                )
+            }),
+        }
+    }
+
     /// Starts the server and waits until it can be connected to; also how many milliseconds that took. Drives that were
     /// damaged past recognition are done without, as the refused start says.
     pub(crate) fn serve(&self, site: &Site) -> Result<(Server, f64), TortureError> {

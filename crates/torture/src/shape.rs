@@ -1,5 +1,6 @@
 //! The arrays under test, and their description files.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use tier0_units::WriteCache;
@@ -19,10 +20,12 @@ pub(crate) struct Shape {
     pub(crate) cores: usize,
     /// What an acknowledgement promises.
     pub(crate) write_cache: WriteCache,
+    /// Whether one more drive, of flash, holds a read cache.
+    pub(crate) flash_cache: bool,
 }
 
 /// The arrays that take turns. The durable cache is what databases use: it comes most often.
-pub(crate) const SHAPES: [Shape; 9] = {
+pub(crate) const SHAPES: [Shape; 11] = {
     use WriteCache::{Durable, Off, Volatile};
     [
         shape("raid10", 4, 1, 2, Durable),
@@ -34,6 +37,8 @@ pub(crate) const SHAPES: [Shape; 9] = {
         shape("raid10", 4, 1, 1, Volatile),
         shape("raid0", 3, 0, 2, Durable),
         shape("raid6", 5, 2, 2, Volatile),
+        shape("raid10", 4, 1, 2, Durable).behind_flash(),
+        shape("raid5", 4, 1, 1, Durable).behind_flash(),
     ]
 };
 
@@ -44,13 +49,27 @@ const fn shape(
     cores: usize,
     write_cache: WriteCache,
 ) -> Shape {
-    Shape { raid, drives, may_lose, cores, write_cache }
+    Shape { raid, drives, may_lose, cores, write_cache, flash_cache: false }
 }
 
 impl Shape {
-    /// Its name in reports: `raid10 x4 durable`.
+    const fn behind_flash(self) -> Shape {
+        Shape { flash_cache: true, ..self }
+    }
+
+    /// Its name in reports: `raid10 x4 durable`, `raid10 x4 durable flash-cached`.
     pub(crate) fn name(&self) -> String {
-        format!("{} x{} {}", self.raid, self.drives, self.write_cache)
+        let cached = if self.flash_cache { " flash-cached" } else { "" };
+        format!("{} x{} {}{cached}", self.raid, self.drives, self.write_cache)
+    }
+
+    /// The drives that faults are for: of an array with a flash cache those that hold it, which it can do without, all of
+    /// them; of another its data's, so many of which it can do without.
+    pub(crate) fn drives_at_risk(&self) -> (Range<usize>, usize) {
+        match self.flash_cache {
+            true => (self.drives..self.drives + 1, 1),
+            false => (0..self.drives, self.may_lose),
+        }
     }
 
     /// Whether every acknowledged write survives the end of the process, flushed or not.
@@ -81,10 +100,14 @@ impl Site {
         let site = Site { directory: directory.to_owned(), shape, drive_mib };
         let at = directory.display();
         let (raid, drives, cores) = (shape.raid, shape.drives, shape.cores);
+        let (flash, pool) = match shape.flash_cache {
+            true => flash_cache(&site),
+            false => Default::default(),
+        };
         let mut text = format!(
             "[array]\nname = \"torture\"\ncores = {cores}\n\n\
-             [[drive]]\nname = \"d{{n}}\"\ncount = {drives}\npath = \"{at}/d{{n}}.img\"\nsize = \"{drive_mib}MiB\"\n\n\
-             [[pool]]\nname = \"pool0\"\nraid = \"{raid}\"\nset_size = {drives}\n\n\
+             [[drive]]\nname = \"d{{n}}\"\ncount = {drives}\npath = \"{at}/d{{n}}.img\"\nsize = \"{drive_mib}MiB\"\n\
+             {flash}\n[[pool]]\nname = \"pool0\"\nraid = \"{raid}\"\nset_size = {drives}\n{pool}\n\
              [nbd]\nlisten = [\"unix:{at}/nbd.sock\"]\n"
         );
         for (name, mib) in volumes {
@@ -111,8 +134,33 @@ impl Site {
         format!("nbd+unix:///{volume}?socket={}", self.socket().display())
     }
 
-    /// The file of a drive.
+    /// The file of a drive. The one of flash comes after those of the data.
     pub(crate) fn drive(&self, index: usize) -> PathBuf {
-        self.directory.join(format!("d{index}.img"))
+        self.directory.join(format!("{}.img", self.drive_name(index)))
     }
+
+    /// The name of a drive in the array file.
+    pub(crate) fn drive_name(&self, index: usize) -> String {
+        if index < self.shape.drives { format!("d{index}") } else { FLASH.to_owned() }
+    }
+}
+
+/// The drive that holds the flash cache.
+const FLASH: &str = "flash";
+/// The part of a drive's size that the flash cache takes: less than the volumes, so that pages give way.
+const FLASH_SHARE: u64 = 8;
+
+/// What the array file has for the flash cache: its drive, and the lines of the pool. The log lies where the data does,
+/// which is as fast here but called a disk.
+fn flash_cache(site: &Site) -> (String, String) {
+    let (at, mib) = (site.directory.display(), site.drive_mib);
+    let drive = format!(
+        "class = \"disk\"\n\n\
+         [[drive]]\nname = \"{FLASH}\"\npath = \"{at}/{FLASH}.img\"\nsize = \"{mib}MiB\"\nclass = \"flash\"\n"
+    );
+    let pool = format!(
+        "drives = [\"d*\"]\nlog_drives = [\"d0\", \"d1\"]\nflash_cache = \"{}MiB\"\nflash_cache_drives = [\"{FLASH}\"]\n",
+        mib / FLASH_SHARE
+    );
+    (drive, pool)
 }

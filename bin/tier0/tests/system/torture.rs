@@ -1,10 +1,10 @@
 //! The server is killed at random moments, and everything acknowledged is there afterwards: the short form of
 //! `cargo xtask torture`. Where fio, PostgreSQL or root are missing, it does without them and says so.
 
-use tier0_torture::{Load, Plan, torture};
+use tier0_torture::{Load, Plan, Report, torture};
 
 /// Kills the server `kills` times and looks what is left.
-fn short(load: Load, seed: u64, kills: u32, faults: bool, only: Option<&str>) {
+fn short(load: Load, seed: u64, kills: u32, faults: bool, only: Option<&str>) -> Report {
     let plan = Plan {
         program: env!("CARGO_BIN_EXE_tier0").into(),
         directory: env!("CARGO_TARGET_TMPDIR").into(),
@@ -20,6 +20,7 @@ fn short(load: Load, seed: u64, kills: u32, faults: bool, only: Option<&str>) {
     let failures: Vec<&String> = report.campaigns.iter().filter_map(|done| done.failure.as_ref()).collect();
     assert!(failures.is_empty(), "seed {seed}: {failures:#?}");
     assert!(report.kills() >= kills || !report.skipped.is_empty(), "it was killed {} times", report.kills());
+    report
 }
 
 #[test]
@@ -33,6 +34,14 @@ fn acknowledged_writes_survive_kills() {
 fn acknowledged_writes_survive_kills_and_sick_drives() {
     // One campaign without damage, then one with each kind.
     short(Load::Blocks, 4, 30, true, Some("raid6 x5 durable"));
+}
+
+#[test]
+fn a_flash_cache_is_warm_after_kills_and_never_stale() {
+    // One campaign without damage, then one in which a drive of the cache is damaged.
+    let report = short(Load::Blocks, 6, 15, true, Some("raid10 x4 durable flash-cached"));
+    let whole = report.campaigns.first().expect("there are two");
+    assert!(whole.reads_from_flash > 0, "{whole:?}");
 }
 
 #[test]

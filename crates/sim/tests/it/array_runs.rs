@@ -7,9 +7,9 @@ use tier0_sim::sweep::sweep;
 use tier0_sim::{Array, SimConfig, System, run};
 
 /// Seeds that must be clean.
-const SEEDS: Range<u64> = 0..96;
+const SEEDS: Range<u64> = 0..64;
 /// Seeds of growing pools that must be clean.
-const GROWING_SEEDS: Range<u64> = 0..40;
+const GROWING_SEEDS: Range<u64> = 0..28;
 /// Seeds of pools with two groups of sets that must be clean.
 const GROUP_SEEDS: Range<u64> = 0..32;
 /// Seeds of volumes that are cloned that must be clean; half of them have mishaps too.
@@ -19,17 +19,21 @@ const CACHE_SEEDS: Range<u64> = 0..24;
 /// Seeds of drives that forget that must be clean.
 const FORGETFUL_SEEDS: Range<u64> = 0..12;
 /// Seeds with mishaps that must be clean.
-const MISHAP_SEEDS: Range<u64> = 0..48;
+const MISHAP_SEEDS: Range<u64> = 0..32;
 /// Seeds with incidents that must be clean.
-const INCIDENT_SEEDS: Range<u64> = 0..48;
+const INCIDENT_SEEDS: Range<u64> = 0..32;
 /// Seeds with ordeals that must be clean.
-const ORDEAL_SEEDS: Range<u64> = 80..128;
+const ORDEAL_SEEDS: Range<u64> = 80..112;
 /// Seeds of users who come through NBD that must be clean.
 const NETWORK_SEEDS: Range<u64> = 0..24;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
 const GROWING_SCRIPT: u64 = 8;
+/// The script of a pool with a flash cache.
+const FLASH_SCRIPT: u64 = 1;
+/// Every so many-th of its crash points is tried: a prime, too.
+const FLASH_STRIDE: u64 = 997;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
-const CRASH_STRIDE: u64 = 151;
+const CRASH_STRIDE: u64 = 211;
 
 /// Sweeps these seeds, changed as the option of `cargo xtask sim` says: all are clean, and each of these things happens.
 fn survives(
@@ -173,6 +177,19 @@ fn a_growing_pool_survives_crashes_at_points_of_a_script() {
     let failure = report.failures.first();
     assert!(failure.is_none(), "{} --growing", failure.expect("there is one"));
     assert!(report.coverage.of("pools grown") > 0, "no pool has grown:\n{}", report.coverage);
+}
+
+#[test]
+fn a_flash_cache_survives_crashes_at_points_of_a_script() {
+    let script = Script::flash_cached(&Array, FLASH_SCRIPT)
+        .unwrap_or_else(|failure| panic!("it fails without a crash: {failure}"));
+    let points = script.points().div_ceil(FLASH_STRIDE);
+    let report = sweep(0..points, 2, 1, |point| script.crash(&Array, point * FLASH_STRIDE), |_| {});
+    let failure = report.failures.first();
+    assert!(failure.is_none(), "{} --flash", failure.expect("there is one"));
+    for thing in ["array: reads from flash", "array: lines found on flash at a start"] {
+        assert!(report.coverage.of(thing) > 0, "no {thing}:\n{}", report.coverage);
+    }
 }
 
 /// Users come through the NBD server, over connections that die at any byte.
