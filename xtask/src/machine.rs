@@ -18,18 +18,18 @@ pub(crate) fn describe() -> String {
         field(&read("/proc/cpuinfo"), "model name"),
         memory_kib >> 20,
         read("/proc/sys/kernel/osrelease").trim(),
-        commit()
+        commit().as_deref().unwrap_or("unknown")
     )
 }
 
-/// The commit, with `+` where the files differ from it.
-fn commit() -> String {
+/// The commit, with `+` where the files differ from it; nothing where git does not know.
+pub(crate) fn commit() -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let Some(commit) = git(&["rev-parse", "--short=10", "HEAD"]) else { return "unknown".to_owned() };
+    let commit = git(&["rev-parse", "--short=10", "HEAD"])?;
     let changed =
         git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
-    if changed { format!("{commit}+") } else { commit }
+    Some(if changed { format!("{commit}+") } else { commit })
 }

@@ -45,8 +45,10 @@ enum Task {
 enum Bench {
     /// NBD from memory beside nbdkit and qemu-nbd: 8 KiB, queue depth 32, one connection
     Nbd(bench::nbd::Options),
-    /// The read cache in memory: hits beside nbdkit, misses beside reads past it
+    /// The read caches: hits beside nbdkit and beside a file, misses beside reads past them
     Cache(bench::cache::Options),
+    /// Loads that caches suffer from, on modelled drives with caches and without
+    Curves(bench::curves::Options),
     /// A file through NBD beside fio's io_uring on the same file
     File(bench::file::Options),
     /// Simulated host I/Os per second of processor time
@@ -67,12 +69,18 @@ enum Bench {
     Recovery(bench::recovery::Options),
     /// A map of 16 TiB in pieces: turns while extents move, and the time to open it
     Metadata(bench::metadata::Options),
+    /// Two slow disks and an SSD as a hybrid: tier0 beside bcache and dm-cache in an emulated guest
+    Hybrid(bench::hybrid::Options),
+    /// The drives that `hybrid` serves to its guest
+    #[command(hide = true)]
+    HybridDrives(bench::hybrid::drives::Options),
 }
 
 fn main() -> ExitCode {
     let done = match Task::parse() {
         Task::Bench(Bench::Nbd(options)) => bench::nbd::run(&options),
         Task::Bench(Bench::Cache(options)) => bench::cache::run(&options),
+        Task::Bench(Bench::Curves(options)) => bench::curves::run(&options),
         Task::Bench(Bench::File(options)) => bench::file::run(&options),
         Task::Bench(Bench::Virtual(options)) => bench::virtual_time::run(&options),
         Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),
@@ -83,6 +91,8 @@ fn main() -> ExitCode {
         Task::Bench(Bench::Rebuild(options)) => bench::rebuild::run(&options),
         Task::Bench(Bench::Recovery(options)) => bench::recovery::run(&options),
         Task::Bench(Bench::Metadata(options)) => bench::metadata::run(&options),
+        Task::Bench(Bench::Hybrid(options)) => bench::hybrid::run(&options),
+        Task::Bench(Bench::HybridDrives(options)) => bench::hybrid::drives::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Mishaps(options) => mishaps::run(&options),
         Task::Sim(options) => sim::run(&options),

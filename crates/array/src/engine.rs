@@ -238,6 +238,9 @@ fn new_pools(
         }
         let read_cache = read_cache.filter(|_| reads_cached(&description.pools[number]));
         let mut pool = OpenedPool::new(world, number, state, own, options.born, control)?;
+        if let Some(writes) = description.pools[number].flash_cache.writes_per_day {
+            pool.seed.flash_writes_per_day = writes;
+        }
         if let Some(memory_max) = read_cache {
             pool.seed.memory = ShardMemory::with_clean_pages(memory_max);
             pool.seed.read_cache = Some(ReadCacheOptions { policy: PolicyKind::default(), memory_max });

@@ -1,9 +1,11 @@
 //! The benchmarks.
 
 pub(crate) mod cache;
+pub(crate) mod curves;
 pub(crate) mod durability;
 pub(crate) mod fairness;
 pub(crate) mod file;
+pub(crate) mod hybrid;
 pub(crate) mod idle;
 pub(crate) mod metadata;
 pub(crate) mod nbd;

@@ -42,6 +42,8 @@ pub(crate) struct Tables<'a> {
     pub(crate) array: &'a str,
     pub(crate) pool: &'a str,
     pub(crate) volume: &'a str,
+    /// The size of one more drive, `flash`, beside which the others are disks; 0 for none.
+    pub(crate) flash_mib: u32,
 }
 
 impl Served {
@@ -58,7 +60,7 @@ impl Served {
     pub(crate) fn create_to_listen(
         place: Option<&Path>,
         (drives, drive_mib): (u32, u32),
-        Tables { array, pool, volume }: Tables<'_>,
+        Tables { array, pool, volume, flash_mib }: Tables<'_>,
         port: Option<u16>,
     ) -> Result<Served, BenchError> {
         let program = build_tier0()?;
@@ -67,9 +69,16 @@ impl Served {
             .map_err(BenchError::system("no directory for the files can be made; name one with --dir"))?;
         let served = Served { program, directory, port };
         let port = port.map_or_else(String::new, |port| format!(", \"127.0.0.1:{port}\""));
+        let flash = match flash_mib {
+            0 => String::new(),
+            mib => format!(
+                "class = \"disk\"\n[[drive]]\nname = \"flash\"\npath = {:?}\nsize = \"{mib}MiB\"\nclass = \"flash\"\n",
+                served.path("flash.img")
+            ),
+        };
         let text = format!(
             "[array]\nname = \"bench\"\ncores = 1\n{array}\n\
-             [[drive]]\nname = \"d{{n}}\"\ncount = {drives}\npath = {:?}\nsize = \"{drive_mib}MiB\"\n\
+             [[drive]]\nname = \"d{{n}}\"\ncount = {drives}\npath = {:?}\nsize = \"{drive_mib}MiB\"\n{flash}\
              [[pool]]\nname = \"pool0\"\n{pool}\n\
              [[volume]]\nname = \"lun0\"\n{volume}\n\
              [nbd]\nlisten = [\"unix:{}\"{port}]\n",

@@ -10,32 +10,32 @@ use super::ticks::{label, powers, ticks};
 
 /// A curve.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
+pub struct Series {
     /// Its name in the legend.
-    pub(super) label: String,
+    pub label: String,
     /// Points by ascending first coordinate of the load, not necessarily of x.
-    pub(super) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
     /// The point that is the result, where one is.
-    pub(super) result: Option<(f64, f64)>,
+    pub result: Option<(f64, f64)>,
     /// The published figure, where there is one.
-    pub(super) published: Option<(f64, f64)>,
+    pub published: Option<(f64, f64)>,
 }
 
 /// A chart.
 #[derive(Clone, Debug)]
-pub(super) struct Chart {
+pub struct Chart {
     /// Its heading.
-    pub(super) title: String,
+    pub title: String,
     /// What is below the horizontal axis, unit included.
-    pub(super) x_label: String,
+    pub x_label: String,
     /// Whether the horizontal axis is by powers of ten; then all its values are above 0.
-    pub(super) x_is_logarithmic: bool,
+    pub x_is_logarithmic: bool,
     /// What is beside the vertical axis, unit included.
-    pub(super) y_label: String,
+    pub y_label: String,
     /// Where a limit is drawn, and its text.
-    pub(super) limit: Option<(f64, String)>,
+    pub limit: Option<(f64, String)>,
     /// The curves, at most [`SERIES_MAX`] of which have a look of their own.
-    pub(super) series: Vec<Series>,
+    pub series: Vec<Series>,
 }
 
 /// Looks there are.

@@ -9,6 +9,7 @@
 //! | `html` | the page |
 //! | `chart` | curves as inline SVG |
 //! | `curves` | which curves a study's charts show |
+//! | `curve_page` | a page of charts of any kind |
 //! | `ticks` | round numbers for axes |
 //! | `strip` | a value in its range, as a small inline SVG |
 //! | `matrix` | the grid as shaded tables |
@@ -19,6 +20,7 @@
 mod answer;
 mod caches;
 mod chart;
+mod curve_page;
 mod curves;
 mod html;
 mod matrix;
@@ -33,6 +35,8 @@ use tier0_catalog::{LookupError, ParameterRow, SourceKind};
 
 use crate::study::Study;
 
+pub use chart::{Chart, Series};
+pub use curve_page::curves_html;
 pub use html::html;
 pub use replay::{ReplayTitle, replay_html};
 pub use sensitivity::sensitivity;
