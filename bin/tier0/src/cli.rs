@@ -58,7 +58,7 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// See it work: an array on files, served, loaded, and predicted on other drives
+    /// See it work: an array on files, served, loaded, predicted on other drives, and cached
     Demo(demo::Demo),
     /// Put a new array on drives
     Create(create::Create),

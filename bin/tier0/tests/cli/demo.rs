@@ -10,7 +10,8 @@ use crate::support::{Background, Ended, Served, contents, directory, file, json,
 fn the_demo_measures_predicts_and_leaves_an_array() {
     let directory = directory();
     let place = directory.path().join("demo");
-    let shown = json(&["demo", "--once", "--time", "1s", "--dir", text(&place)]);
+    let shown = json(&["demo", "--once", "--time", "1s", "--no-caches", "--dir", text(&place)]);
+    assert!(shown.get("caches").is_none() && !place.join("caches").exists());
     assert!(shown["measured"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0));
     assert_eq!(shown["measured"]["verify"]["sectors_wrong"], 0);
     let predicted = shown["predicted"].as_array().expect("predictions");
@@ -28,12 +29,52 @@ fn the_demo_measures_predicts_and_leaves_an_array() {
 fn the_demo_stays_up_until_it_is_told_to_end() {
     let directory = directory();
     let place = directory.path().join("demo");
-    let mut demo = Background::start(&["demo", "--time", "1s", "--dir", text(&place)]);
+    let mut demo = Background::start(&["demo", "--time", "1s", "--no-caches", "--dir", text(&place)]);
     let told = demo.read_until(|line| line.starts_with("Ctrl-C"));
     let uri = told.split_whitespace().find(|word| word.starts_with("nbd+unix://")).expect("an address");
     assert!(told.contains("measured through NBD") && told.contains("predicted"), "{told}");
     assert_eq!(json(&["load", uri, "--ios", "100"])["all"]["ios"], 100);
     assert_eq!(demo.interrupt(), Some(0));
+}
+
+#[test]
+fn the_demo_shows_what_each_cache_answers() {
+    let directory = directory();
+    let place = directory.path().join("demo");
+    let caches = place.join("caches");
+    let shown = json(&["demo", "--once", "--time", "2s", "--dir", text(&place)]);
+    let phases = shown["caches"]["phases"].as_array().expect("phases");
+    let names: Vec<_> = phases.iter().map(|phase| phase["phase"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["disks", "memory", "flash"]);
+    let of = |phase: usize, kind: &str| {
+        let rows = phases[phase]["rows"].as_array().expect("rows");
+        rows.iter().map(|row| row[kind].as_u64().expect("a count")).sum::<u64>()
+    };
+    for (phase, memory, flash) in [(0, false, false), (1, true, false), (2, true, true)] {
+        let (from_memory, from_flash) = (of(phase, "reads_from_memory"), of(phase, "reads_from_flash"));
+        assert_eq!((from_memory > 0, from_flash > 0), (memory, flash), "{}", phases[phase]);
+        assert!(of(phase, "reads_from_disks") > 0, "{}", phases[phase]);
+    }
+    // It is kept, and no demo touches it while it is served, or where something else has taken its place.
+    let array = caches.join("array.toml");
+    let again = ["demo", "--once", "--dir", text(&place)];
+    let served = Served::start(&array, directory.path());
+    assert_eq!(json(&["load", &served.uri, "--ios", "100"])["all"]["ios"], 100);
+    refuse(&again, 2, &["in use", "end its server"]);
+    served.stop();
+    file(&caches, "array.toml", "[array]\nname = \"ours\"\n");
+    refuse(&again, 2, &["caches", "something else than a demo"]);
+}
+
+#[test]
+fn ctrl_c_in_the_middle_of_the_caches_leaves_nothing_behind() {
+    let directory = directory();
+    let mut command = tier0();
+    command.args(["demo", "--time", "2s"]).env("TMPDIR", directory.path()).stdout(Stdio::piped());
+    let mut demo = Background::of(command);
+    demo.read_until(|line| line.contains("disks alone"));
+    assert_eq!(demo.interrupt(), Some(0));
+    assert_eq!(contents(directory.path()).len(), 0, "it leaves something");
 }
 
 /// A second Ctrl-C, or any other end than the first, left half a GiB in the temporary directory.
@@ -66,7 +107,7 @@ fn what_a_killed_demo_left_is_removed_by_the_next() {
     demo.end();
     assert_eq!(contents(directory.path()).len(), 1, "a killed demo cannot clear away");
     let mut command = tier0();
-    command.args(["demo", "--once", "--time", "1s", "--json"]).env("TMPDIR", directory.path());
+    command.args(["demo", "--once", "--time", "1s", "--no-caches", "--json"]).env("TMPDIR", directory.path());
     let ended = Ended::from(command.output().expect("it starts"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stderr.contains("removed") && ended.stderr.contains("tier0-demo-"), "{}", ended.stderr);

@@ -16,10 +16,10 @@ const DRIVE_MIB: usize = 128;
 /// The volume: three quarters of what RAID 10 leaves of the drives, so that metadata has its room.
 const VOLUME_MIB: usize = DRIVES * DRIVE_MIB / 2 / 4 * 3;
 /// A longer path does not fit a unix socket's address.
-const SOCKET_PATH_MAX: usize = 107;
+pub(super) const SOCKET_PATH_MAX: usize = 107;
 
-/// How the array file of a demo begins.
-const MARK: &str = "# Made by \"tier0 demo\".";
+/// How the array files of a demo begin.
+pub(super) const MARK: &str = "# Made by \"tier0 demo\".";
 
 fn is_of_a_demo(directory: &Path) -> bool {
     std::fs::read_to_string(directory.join("array.toml")).is_ok_and(|text| text.starts_with(MARK))
@@ -84,6 +84,11 @@ impl Place {
 
     pub(super) fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Where the array of the caches lies.
+    pub(super) fn of_caches(&self) -> PathBuf {
+        self.directory.join("caches")
     }
 
     /// Writes the array's file where there is none, and reads it.

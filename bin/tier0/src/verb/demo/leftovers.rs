@@ -43,7 +43,11 @@ fn is_in_use(directory: &Path) -> bool {
 
 fn size_of(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.blocks() * 512).sum()
+    let sizes = entries.filter_map(|entry| {
+        let found = entry.metadata().ok()?;
+        Some(if found.is_dir() { size_of(&entry.path()) } else { found.blocks() * 512 })
+    });
+    sizes.sum()
 }
 
 #[cfg(test)]

@@ -3,19 +3,21 @@
 //! 1. A RAID 10 array on files in a directory, served over NBD.
 //! 2. A database's load through the socket, every block checked; its figures second by second.
 //! 3. The same array on drives of the catalogue, in virtual time, under the same load, beside what was measured.
-//! 4. How to mount it. It stays up until Ctrl-C.
+//! 4. What caches are worth: modelled disks against the wall clock under one load, to which caches are added.
+//! 5. How to mount the first array. It stays up until Ctrl-C.
 //!
 //! Invariants: it writes only into its directory; a temporary directory is removed when it ends, however it ends, or by
 //! the next demo where it was killed.
 
+mod caches;
 mod compare;
 mod files;
 mod leftovers;
+mod served;
 mod table;
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, mpsc};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
 use clap::Args;
 use serde::Serialize;
@@ -27,19 +29,17 @@ use tier0_units::Nanos;
 use tier0_workload::spec::{Arrival, LoadSpec, RunLimits, StreamSpec, VerifySpec, parse_duration};
 use tier0_workload::stats::LoadReport;
 use tier0_world::net::PeerAddress;
-use tier0_world::real::Backend;
 
+use self::caches::Caches;
 use self::compare::Prediction;
 use self::files::Place;
+use self::served::{Then, while_served};
 use crate::cli::Global;
 use crate::driving::{drive, live_line, real_world, verdict};
 use crate::failure::Failure;
 use crate::mounting::{commands, uri};
 use crate::output::{json, print};
-use crate::serving::Service;
 use crate::signals::Signals;
-use crate::sockets::Accesses;
-use crate::troubles::Troubles;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,6 +47,8 @@ Examples:
       see it, then use it until Ctrl-C
   tier0 demo --once
       end after the tables
+  tier0 demo --once --no-caches
+      the same without the part about caches
   tier0 demo --dir ./my-demo --once
       keep the files: \"tier0 serve ./my-demo/array.toml\" serves them again
   tier0 demo --once --time 2s --json
@@ -57,8 +59,6 @@ const QUEUE_DEPTH: u32 = 32;
 /// Reads in percent: the share that stands for most OLTP.
 const READ_PERCENT: f64 = 70.0;
 
-/// How often to look whether the server has ended instead of listening.
-const LOOK: Duration = Duration::from_millis(50);
 /// How long a row of the live table stands for.
 const ROW: Nanos = Nanos::from_secs(1);
 
@@ -70,9 +70,12 @@ pub(crate) struct Demo {
     /// [default: a temporary directory, removed at the end]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How long to load the array
+    /// How long to load the array; the part about caches takes somewhat more than twice as long after that
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     time: Nanos,
+    /// Leave out what caches are worth
+    #[arg(long)]
+    no_caches: bool,
     /// End after the tables instead of serving on
     #[arg(long)]
     once: bool,
@@ -87,6 +90,8 @@ struct Outcome<'a> {
     address: String,
     measured: &'a LoadReport,
     predicted: &'a [Prediction],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caches: Option<&'a Caches>,
 }
 
 /// Shows it.
@@ -112,48 +117,17 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         false => open(&description, &OpenOptions::default())?,
     };
     array.adopt_cores()?;
-    let (tell, told) = mpsc::channel();
-    let service = Service::new(
-        &array,
-        &description.listen,
-        None,
-        Accesses::of(&description)?,
-        signals.clone(),
-        Troubles::of(&description.name),
-        move |bound| {
-            // The show has stopped listening where it has ended.
-            let _ = tell.send(bound.to_vec());
-        },
-    );
-    std::thread::scope(|scope| {
-        let server = std::thread::Builder::new().name("tier0-server".into());
-        let server = server.spawn_scoped(scope, || service.run(&array, Backend::Auto)).map_err(|error| {
-            Failure::Run(format!("cannot start a thread: {error}; raise the limit of processes"))
-        })?;
-        let shown = match wait_for(&told, || server.is_finished()) {
-            Some(bound) => show(verb, global, &description, &array, &bound, &place, &signals),
-            None => Ok(()),
-        };
-        if verb.once || shown.is_err() {
-            service.stop();
-        }
-        let served = server.join().expect("the server does not panic");
-        match shown {
-            // A signal that ends the demo takes the server away from the load.
-            Err(Failure::Run(_) | Failure::Interrupted) if signals.raised() => served,
-            shown => served.and(shown),
-        }
-    })
-}
-
-/// What `told` brings, or nothing once `ended`.
-fn wait_for<T>(told: &mpsc::Receiver<T>, ended: impl Fn() -> bool) -> Option<T> {
-    loop {
-        match told.recv_timeout(LOOK) {
-            Ok(value) => return Some(value),
-            Err(_) if ended() => return None,
-            Err(_) => {}
-        }
+    if !verb.no_caches {
+        // Before the user has waited for the rest.
+        caches::check(&place.of_caches())?;
+    }
+    let then = if verb.once { Then::End } else { Then::ServeOn };
+    let served = while_served(&array, &description, None, &signals, then, |bound| {
+        show(verb, global, &description, &array, bound, &place, &signals)
+    });
+    match served {
+        Err(Failure::Interrupted) if signals.raised() => Ok(()),
+        served => served,
     }
 }
 
@@ -179,16 +153,32 @@ fn show(
     let predicted = compare::predict(description, load(verb.time), signals, &bar);
     bar.finish_and_clear();
     let predicted = predicted?;
+    if !verb.json {
+        print(&table::side_by_side(&measured, &predicted))?;
+    }
+    let show = || {
+        caches::show(&caches::Show {
+            directory: &place.of_caches(),
+            time: verb.time,
+            tables: !verb.json,
+            progress: global.quiet == 0 && !verb.json,
+            signals,
+        })
+    };
+    let caches = (!verb.no_caches).then(show).transpose()?;
     if verb.json {
         let address = uris[0].to_string();
-        return print(&json(&Outcome { address, measured: &measured, predicted: &predicted }));
+        let caches = caches.as_ref();
+        return print(&json(&Outcome { address, measured: &measured, predicted: &predicted, caches }));
     }
-    let mut text = table::side_by_side(&measured, &predicted);
     if !verb.once {
-        text += &format!("\nThe array is up. To use it:\n{}\nCtrl-C ends it", commands(&uris[0]));
-        text += if place.is_kept() { ".\n" } else { " and removes its files.\n" };
+        let kept = if place.is_kept() { "." } else { " and removes its files." };
+        print(&format!(
+            "\nThe array of files is up. To use it:\n{}\nCtrl-C ends it{kept}\n",
+            commands(&uris[0])
+        ))?;
     }
-    print(&text)
+    Ok(())
 }
 
 fn introduction(array: &OpenArray, place: &Place, uris: &[NbdUri]) -> String {
