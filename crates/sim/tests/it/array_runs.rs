@@ -23,7 +23,7 @@ const MISHAP_SEEDS: Range<u64> = 0..32;
 /// Seeds with incidents that must be clean.
 const INCIDENT_SEEDS: Range<u64> = 0..32;
 /// Seeds with ordeals that must be clean.
-const ORDEAL_SEEDS: Range<u64> = 80..112;
+const ORDEAL_SEEDS: Range<u64> = 80..128;
 /// Seeds of users who come through NBD that must be clean.
 const NETWORK_SEEDS: Range<u64> = 0..24;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
