@@ -23,7 +23,7 @@ mod flash_cache;
 mod gate;
 mod log_lane;
 mod mapping;
-mod models;
+pub mod models;
 pub mod open;
 mod opened_pool;
 mod pool_shard;

@@ -13,7 +13,10 @@ use crate::ArrayError;
 
 /// A kind of modelled drive, ready to make any number of them; preconditioning is done once.
 #[derive(Clone)]
-pub(crate) enum Model {
+pub struct Model(Kind);
+
+#[derive(Clone)]
+enum Kind {
     Disk(Arc<Geometry>, SectorCount),
     Flash(Box<FlashModel>),
     Nvram(NvramModel),
@@ -21,7 +24,10 @@ pub(crate) enum Model {
 
 impl Model {
     /// The model of a catalogue entry, `id` or `id@calibration`.
-    pub(crate) fn of(catalog: &Catalog, reference: &str) -> Result<Model, ArrayError> {
+    ///
+    /// # Errors
+    /// When the catalogue has no such drive, or what it says of it makes no model.
+    pub fn of(catalog: &Catalog, reference: &str) -> Result<Model, ArrayError> {
         let unusable = |fact: String| ArrayError::Unusable { drive: reference.to_owned(), fact };
         let spec = catalog.drive_by_reference(reference).map_err(|unknown| unusable(unknown.to_string()))?;
         match &spec {
@@ -30,7 +36,7 @@ impl Model {
                     DiskParameters::try_from(&**disk).map_err(|error| unusable(error.to_string()))?;
                 let geometry = Geometry::new(parameters).map_err(|error| unusable(error.to_string()))?;
                 let capacity = SectorCount(disk.parameters.capacity_sectors()).min(geometry.sectors());
-                Ok(Model::Disk(geometry, capacity))
+                Ok(Model(Kind::Disk(geometry, capacity)))
             }
             DriveSpec::Flash(flash) => {
                 let parameters =
@@ -38,28 +44,28 @@ impl Model {
                 let mut model =
                     FlashModel::new(parameters, 0).map_err(|error| unusable(error.to_string()))?;
                 model.precondition(Precondition::default());
-                Ok(Model::Flash(Box::new(model)))
+                Ok(Model(Kind::Flash(Box::new(model))))
             }
-            DriveSpec::Nvram(nvram) => Ok(Model::Nvram(NvramModel::from(&**nvram))),
+            DriveSpec::Nvram(nvram) => Ok(Model(Kind::Nvram(NvramModel::from(&**nvram)))),
         }
     }
 
     /// Its capacity.
-    pub(crate) fn sectors(&self) -> SectorCount {
-        match self {
-            Model::Disk(_, capacity) => *capacity,
-            Model::Flash(model) => SectorCount::in_bytes(model.parameters().capacity),
-            Model::Nvram(model) => model.capacity(),
+    pub fn sectors(&self) -> SectorCount {
+        match &self.0 {
+            Kind::Disk(_, capacity) => *capacity,
+            Kind::Flash(model) => SectorCount::in_bytes(model.parameters().capacity),
+            Kind::Nvram(model) => model.capacity(),
         }
     }
 
     /// Whether it is a write cache, which exists in virtual time alone.
-    pub(crate) fn is_nvram(&self) -> bool {
-        matches!(self, Model::Nvram(_))
+    pub fn is_nvram(&self) -> bool {
+        matches!(self.0, Kind::Nvram(_))
     }
 
     /// A drive of this kind; `number` sets its spindle's phase. A write cache offers `nvram_sectors`.
-    pub(crate) fn drive(
+    pub fn drive(
         &self,
         world: &World,
         name: &str,
@@ -67,16 +73,16 @@ impl Model {
         content: Content,
         nvram_sectors: SectorCount,
     ) -> DriveHandle {
-        match self {
-            Model::Nvram(model) => {
+        match &self.0 {
+            Kind::Nvram(model) => {
                 DriveHandle::new(NvramDrive::new(world, name, model.clone(), nvram_sectors))
             }
-            Model::Disk(geometry, capacity) => {
+            Kind::Disk(geometry, capacity) => {
                 let phase = world.random(0x0d15_c000 ^ number).below(geometry.revolution().0.max(1));
                 let model = DiskModel::new(geometry.clone(), Nanos(phase));
                 DriveHandle::new(DiskDrive::new(world, name, model, *capacity, content))
             }
-            Model::Flash(model) => DriveHandle::new(FlashDrive::new(
+            Kind::Flash(model) => DriveHandle::new(FlashDrive::new(
                 world,
                 name,
                 model.clone_with_seed(world.random(number).bits()),

@@ -116,7 +116,10 @@ fn hits_in_flash(options: &Options) -> Result<(), BenchError> {
     let mib = options.flash_mib;
     let volume = format!("size = \"{mib}MiB\"");
     // Sets of lines are not filled evenly: with twice the room, none is full.
-    let pool = format!("{POOL}\nlog_drives = [\"d0\"]\nflash_cache = \"{}MiB\"", 2 * mib);
+    let pool = format!(
+        "drives = [\"d0\"]\n{POOL}\nlog_drives = [\"d0\"]\nflash_cache = \"{}MiB\"\nflash_cache_drives = [\"flash\"]",
+        2 * mib
+    );
     let tables = Tables { array: COLD_MEMORY, pool: &pool, volume: &volume, flash_mib: 2 * mib + SPARE_MIB };
     let array = Served::create(options.files.place.dir.as_deref(), (1, mib + SPARE_MIB), tables)?;
     let server = array.serve()?;

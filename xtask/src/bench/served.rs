@@ -86,7 +86,7 @@ impl Served {
             served.socket().display()
         );
         super::write(&served.array(), &text)?;
-        served.tier0(&["create", "--json"])?;
+        create(&served.program, &served.array())?;
         Ok(served)
     }
 
@@ -104,13 +104,12 @@ impl Served {
     /// Whether the one volume's reads look for pages in memory, from now on.
     pub(crate) fn cache_reads(&self, on: bool) -> Result<(), BenchError> {
         let switch = if on { "cache.read=on" } else { "cache.read=off" };
-        self.tier0_with(&["volume", "set"], &["lun0", switch]).map(|_| ())
+        run(&self.program, &["volume", "set"], &self.array(), &["lun0", switch]).map(drop)
     }
 
     /// The status of the running array.
     pub(crate) fn status(&self) -> Result<Value, BenchError> {
-        let text = self.tier0(&["status", "--json"])?;
-        serde_json::from_slice(&text).map_err(|error| BenchError::Failed(format!("tier0 status: {error}")))
+        status(&self.program, &self.array())
     }
 
     /// A file of the array's directory.
@@ -125,24 +124,26 @@ impl Served {
     fn socket(&self) -> PathBuf {
         self.path("s")
     }
+}
 
-    fn tier0(&self, arguments: &[&str]) -> Result<Vec<u8>, BenchError> {
-        self.tier0_with(arguments, &[])
-    }
+/// Creates the array that a file describes.
+pub(super) fn create(program: &Path, array: &Path) -> Result<(), BenchError> {
+    run(program, &["create", "--json"], array, &[]).map(drop)
+}
 
-    /// Runs a verb, with what stands before the array file and behind it.
-    fn tier0_with(&self, arguments: &[&str], behind: &[&str]) -> Result<Vec<u8>, BenchError> {
-        let output = Command::new(&self.program).args(arguments).arg(self.array()).args(behind).output();
-        let output = output.map_err(BenchError::system("tier0 cannot be started"))?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        let words = String::from_utf8_lossy(&output.stderr);
-        Err(BenchError::Failed(format!(
-            "tier0 {} ends with {}: {}",
-            arguments[0],
-            output.status,
-            words.trim()
-        )))
+/// The status of a running array.
+pub(super) fn status(program: &Path, array: &Path) -> Result<Value, BenchError> {
+    let text = run(program, &["status", "--json"], array, &[])?;
+    serde_json::from_slice(&text).map_err(|error| BenchError::Failed(format!("tier0 status: {error}")))
+}
+
+/// Runs a verb, with what stands before the array file and behind it.
+fn run(program: &Path, arguments: &[&str], array: &Path, behind: &[&str]) -> Result<Vec<u8>, BenchError> {
+    let output = Command::new(program).args(arguments).arg(array).args(behind).output();
+    let output = output.map_err(BenchError::system("tier0 cannot be started"))?;
+    if output.status.success() {
+        return Ok(output.stdout);
     }
+    let words = String::from_utf8_lossy(&output.stderr);
+    Err(BenchError::Failed(format!("tier0 {} ends with {}: {}", arguments[0], output.status, words.trim())))
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::super::write;
+use super::super::{served, write};
 use super::Stack;
 use super::sizes::{DISK, DISKS, MEMORY_MIB, POOLS, SSD, Sizes};
 use crate::clock;
@@ -62,7 +62,7 @@ impl Backing {
             return Ok(());
         }
         write(&array(ground), &array_file(ground))?;
-        run_tier0(ground, &["create", "--json"]).map(|_| ())
+        served::create(ground.program, &array(ground))
     }
 
     pub(super) fn start(stack: Stack, ground: Ground<'_>) -> Result<Backing, BenchError> {
@@ -164,10 +164,7 @@ pub(super) struct Volume {
 
 impl Volume {
     fn counts(&self) -> Result<Counts, BenchError> {
-        let output = Command::new(&self.program).args(["status", "--json"]).arg(&self.array).output();
-        let output = output.map_err(BenchError::system("tier0 cannot be started"))?;
-        let status: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|error| BenchError::Failed(format!("tier0 status: {error}")))?;
+        let status = served::status(&self.program, &self.array)?;
         let pool = &status["pools"][0];
         let drives = pool["drives"].as_array().map(Vec::as_slice).unwrap_or_default();
         let count = |class: &str, op: &str| -> f64 {
@@ -193,16 +190,6 @@ fn socket(ground: Ground<'_>) -> PathBuf {
 
 fn array(ground: Ground<'_>) -> PathBuf {
     ground.directory.join("array.toml")
-}
-
-fn run_tier0(ground: Ground<'_>, arguments: &[&str]) -> Result<Vec<u8>, BenchError> {
-    let output = Command::new(ground.program).args(arguments).arg(array(ground)).output();
-    let output = output.map_err(BenchError::system("tier0 cannot be started"))?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let words = String::from_utf8_lossy(&output.stderr);
-    Err(BenchError::Failed(format!("tier0 {}: {}", arguments[0], words.trim())))
 }
 
 /// Two disks in RAID 0, log and flash cache on the SSD. Pools that hold nothing take their shares of the least memory, so that

@@ -14,13 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use serde_json::{Value, json};
+use tier0_array::models::Model;
 use tier0_block::{BlockTarget, TargetInfo, write_zeros};
-use tier0_catalog::{Catalog, DriveSpec};
-use tier0_drive::disk::{DiskModel, DiskParameters, Geometry};
-use tier0_drive::flash::{FlashModel, FlashParameters, Precondition};
-use tier0_drive::{Content, DiskDrive, DriveHandle, FileMedium, FlashDrive, RamMedium};
+use tier0_catalog::Catalog;
+use tier0_drive::{Content, DriveHandle, FileMedium, RamMedium};
 use tier0_nbd::server::{ExportOptions, Server, ServerOptions};
-use tier0_units::{ByteCount, Lba, Nanos, SectorCount};
+use tier0_units::{ByteCount, Lba, SectorCount};
 use tier0_world::net::PeerAddress;
 use tier0_world::{Buf, BufMut, IoError, RealOptions, RealRuntime, World};
 
@@ -48,13 +47,20 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let runtime = RealRuntime::new(&RealOptions::default()).map_err(system("no runtime"))?;
     let world = runtime.world().clone();
     let server = Server::new(&world, ServerOptions::default());
+    let catalog = Catalog::embedded();
+    let model = |id: &str| {
+        Model::of(&catalog, id).map_err(|error| BenchError::Failed(format!("drive model {id}: {error}")))
+    };
+    let (disk, ssd) = (model(DISK)?, model(SSD)?);
     let mut counts = Vec::new();
     for number in 0..=DISKS {
         let is_disk = number < DISKS;
         let name = if is_disk { format!("disk{number}") } else { "ssd".to_owned() };
         let shown = if is_disk { sizes.disk_sectors() } else { sizes.ssd_sectors() };
         let drive = match &options.dir {
-            Some(directory) => modelled(&world, directory, &name, number)?,
+            Some(directory) => {
+                modelled(&world, if is_disk { &disk } else { &ssd }, directory, &name, number)?
+            }
             None => {
                 let medium =
                     RamMedium::new(&name, ByteCount(shown << 9)).map_err(system("no memory for a drive"))?;
@@ -90,39 +96,22 @@ fn answer_on_stdin(counts: Vec<(String, Arc<Counts>)>) {
     });
 }
 
-/// A drive of the catalogue whose data lie in a sparse file.
-fn modelled(world: &World, directory: &Path, name: &str, number: u64) -> Result<DriveHandle, BenchError> {
-    let failed = |fact: &dyn std::fmt::Display| BenchError::Failed(format!("drive {name}: {fact}"));
-    let id = if number < DISKS { DISK } else { SSD };
-    let catalog = Catalog::embedded();
-    let spec = catalog.drive_by_reference(id).map_err(|error| failed(&error))?;
-    let content = |sectors: SectorCount| -> Result<Content, BenchError> {
-        let path = directory.join(format!("{name}.img"));
-        let system =
-            |source| BenchError::System { what: format!("{} cannot be used", path.display()), source };
-        let file = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-        file.and_then(|file| file.set_len(sectors.bytes().0)).map_err(system)?;
-        let medium = FileMedium::open(&path).map_err(|error| failed(&error))?;
-        Ok(Content::Drive(DriveHandle::new(medium.drive(world).map_err(system)?)))
-    };
-    match &spec {
-        DriveSpec::Disk(disk) => {
-            let parameters = DiskParameters::try_from(&**disk).map_err(|error| failed(&error))?;
-            let geometry = Geometry::new(parameters).map_err(|error| failed(&error))?;
-            let capacity = SectorCount(disk.parameters.capacity_sectors()).min(geometry.sectors());
-            let phase = world.random(number).below(geometry.revolution().0);
-            let model = DiskModel::new(geometry, Nanos(phase));
-            Ok(DriveHandle::new(DiskDrive::new(world, name, model, capacity, content(capacity)?)))
-        }
-        DriveSpec::Flash(flash) => {
-            let parameters = FlashParameters::try_from(&**flash).map_err(|error| failed(&error))?;
-            let mut model = FlashModel::new(parameters, number).map_err(|error| failed(&error))?;
-            model.precondition(Precondition::default());
-            let content = content(model.capacity())?;
-            Ok(DriveHandle::new(FlashDrive::new(world, name, model, content)))
-        }
-        DriveSpec::Nvram(_) => Err(failed(&"is a write cache, and no disk or SSD")),
-    }
+/// A drive of a model whose data lie in a sparse file.
+fn modelled(
+    world: &World,
+    model: &Model,
+    directory: &Path,
+    name: &str,
+    number: u64,
+) -> Result<DriveHandle, BenchError> {
+    let path = directory.join(format!("{name}.img"));
+    let system = |source| BenchError::System { what: format!("{} cannot be used", path.display()), source };
+    let file = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    file.and_then(|file| file.set_len(model.sectors().bytes().0)).map_err(system)?;
+    let medium = FileMedium::open(&path)
+        .map_err(|error| BenchError::Failed(format!("{} cannot be used: {error}", path.display())))?;
+    let content = Content::Drive(DriveHandle::new(medium.drive(world).map_err(system)?));
+    Ok(model.drive(world, name, number, content, SectorCount(0)))
 }
 
 /// What a drive was asked.
@@ -130,26 +119,12 @@ fn modelled(world: &World, directory: &Path, name: &str, number: u64) -> Result<
 struct Counts {
     reads: AtomicU64,
     writes: AtomicU64,
-    read_sectors: AtomicU64,
-    written_sectors: AtomicU64,
 }
 
 impl Counts {
-    fn add(&self, is_read: bool, sectors: u64) {
-        let (count, sum) =
-            if is_read { (&self.reads, &self.read_sectors) } else { (&self.writes, &self.written_sectors) };
-        count.fetch_add(1, Ordering::Relaxed);
-        sum.fetch_add(sectors, Ordering::Relaxed);
-    }
-
     fn snapshot(&self) -> Value {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        json!({
-            "reads": of(&self.reads),
-            "writes": of(&self.writes),
-            "read_bytes": of(&self.read_sectors) << 9,
-            "written_bytes": of(&self.written_sectors) << 9,
-        })
+        json!({"reads": of(&self.reads), "writes": of(&self.writes)})
     }
 }
 
@@ -175,18 +150,16 @@ impl BlockTarget for Shown {
     }
 
     async fn read(&self, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
-        let sectors = u64::from(buf.sectors());
-        if let Err(error) = self.check(lba, sectors) {
+        if let Err(error) = self.check(lba, u64::from(buf.sectors())) {
             return (Err(error), buf);
         }
-        self.counts.add(true, sectors);
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
         self.drive.read(lba, buf).await
     }
 
     async fn write(&self, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
-        let sectors = u64::from(buf.sectors());
-        self.check(lba, sectors)?;
-        self.counts.add(false, sectors);
+        self.check(lba, u64::from(buf.sectors()))?;
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
         self.drive.write(lba, buf, durable).await
     }
 
