@@ -15,7 +15,8 @@ use tier0_pool::metadata::Metadata;
 use tier0_pool::{DriveClass, FlashCacheDevice, FlashCachePlacement, Geometry, MetaRecord, PoolState};
 use tier0_raid::io::Members;
 use tier0_tier::{
-    Disown, FlashCache, FlashError, FlashIdentity, FlashOptions, FlashPlace, LocalFuture, announce_epoch,
+    Disown, FlashCache, FlashError, FlashIdentity, FlashOptions, FlashPlace, FlashRoom, LocalFuture,
+    announce_epoch,
 };
 use tier0_units::{ByteCount, Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES};
 use tier0_world::sync::{MailSender, oneshot};
@@ -153,26 +154,33 @@ impl ShardFlashCache {
         self.devices.0.borrow_mut().insert(device.member, device.clone());
         let made = self.cache.add_new(device.member, place, identity, device.epoch).await;
         self.leave_memory();
-        made.map_err(|error| error.to_string())
+        made.map_err(|error| {
+            let mut devices = self.devices.0.borrow_mut();
+            if devices.get(&device.member).is_some_and(|known| known.id == device.id) {
+                devices.remove(&device.member);
+            }
+            error.to_string()
+        })
     }
 
     /// Uses a device as it lies now: the one that is in use with more or fewer chunklets, or one that is new here.
     ///
     /// # Errors
     /// A sentence. The device is not used then.
-    pub(crate) async fn place(&self, device: &FlashCacheDevice) -> Result<(), String> {
+    pub(crate) async fn place(&self, device: &FlashCacheDevice) -> Result<FlashRoom, String> {
         let member = device.member;
         let known = self.devices.0.borrow().get(&member).map(|known| known.id);
         if known != Some(device.id) {
             self.forgo(member).await;
-            return self.make(device).await;
+            self.make(device).await?;
+            return Ok(self.cache.room(member));
         }
         let place = self.place_of(device)?;
         let resized = self.cache.resize(member, place.pieces).await;
         self.leave_memory();
         resized.map_err(|error| error.to_string())?;
         self.devices.0.borrow_mut().insert(member, device.clone());
-        Ok(())
+        Ok(self.cache.room(member))
     }
 
     /// Does without the device on a member; ends when nothing of it is read or written any more.
@@ -199,8 +207,20 @@ impl ShardFlashCache {
             let others = devices.values().filter(|other| other.member != device.member);
             others.map(FlashCacheDevice::chunklet_count).sum()
         };
-        let place = place(&self.geometry, device, self.id, drive);
-        let bytes = (others + device.chunklet_count()) * place.piece_sectors * SECTOR_BYTES;
+        self.check_memory(others + device.chunklet_count())?;
+        Ok(place(&self.geometry, device, self.id, drive))
+    }
+
+    /// Whether there is memory for the tables of a cache that lies so.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(crate) fn check_fits(&self, placement: &FlashCachePlacement) -> Result<(), String> {
+        self.check_memory(placement.devices.iter().map(FlashCacheDevice::chunklet_count).sum())
+    }
+
+    fn check_memory(&self, chunklets: u64) -> Result<(), String> {
+        let bytes = chunklets * piece_sectors(&self.geometry, self.id.shards) * SECTOR_BYTES;
         let (needed, most) = (bytes / BYTES_PER_TABLE_BYTE, self.memory_max.0 / MEMORY_PART);
         if needed > most {
             return Err(format!(
@@ -210,7 +230,7 @@ impl ShardFlashCache {
                 self.memory_max
             ));
         }
-        Ok(place)
+        Ok(())
     }
 }
 
@@ -223,11 +243,21 @@ fn options_of(geometry: &Geometry, writes_per_day: u32) -> FlashOptions {
     }
 }
 
+/// A shard's part of a chunklet.
+fn piece_sectors(geometry: &Geometry, shards: usize) -> u64 {
+    geometry.chunklet_sectors / shards as u64 / PAGE_SECTORS * PAGE_SECTORS
+}
+
 /// A shard's pieces of a device.
 fn place(geometry: &Geometry, device: &FlashCacheDevice, id: ShardId, drive: DriveHandle) -> FlashPlace {
-    let piece_sectors = geometry.chunklet_sectors / id.shards as u64 / PAGE_SECTORS * PAGE_SECTORS;
+    let piece_sectors = piece_sectors(geometry, id.shards);
     let first = |chunklet| Lba(geometry.chunklet_start(chunklet) + id.index as u64 * piece_sectors);
     FlashPlace { drive, pieces: device.addresses().map(first).collect(), piece_sectors }
+}
+
+/// By so many epochs a device goes on to one that was never announced.
+pub(crate) fn fresh_epochs(world: &World) -> u64 {
+    1 + world.nonce() % EPOCHS
 }
 
 /// Renews the epochs of a pool's flash cache: no device that is not there now, or that others write to meanwhile, is believed
@@ -246,11 +276,10 @@ pub(crate) async fn announce_epochs(
     }
     let shards = state.log().shards().max(1);
     let options = options_of(state.geometry(), 0);
-    let mut random = world.random(0xe90c);
     let mut renewed = FlashCachePlacement::default();
     for device in &state.flash_cache().devices {
         // One that was announced in a start that came to nothing is not announced again.
-        let next = device.epoch + 1 + random.below(EPOCHS);
+        let next = device.epoch + fresh_epochs(world);
         if planted(PlantedBug::FlashEpochNotRenewed) {
             renewed = renewed.with(device.clone());
             continue;

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use tier0_description::CacheSettings;
 use tier0_plan::plan_flash_cache;
 use tier0_pool::{FlashCacheDevice, FlashCachePlacement, MetaRecord, PoolState};
+use tier0_tier::FlashRoom;
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, named};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
@@ -100,7 +101,7 @@ impl Control {
     ) -> Done {
         let number = self.pool_meant(pool)?;
         let drives = if drives.is_empty() { None } else { Some(drives) };
-        self.size_flash_cache(number, bytes, drives).await?;
+        let anew = self.size_flash_cache(number, bytes, drives).await?;
         let core = self.core(number);
         let state = core.metadata.state();
         let placement = state.flash_cache();
@@ -114,20 +115,26 @@ impl Control {
         let drives: Vec<String> =
             placement.devices.iter().map(|device| core.drive_name(device.member)).collect();
         let chunklets: u64 = placement.devices.iter().map(FlashCacheDevice::chunklet_count).sum();
+        let anew: Vec<String> = anew.into_iter().map(|member| core.drive_name(member)).collect();
+        let empty = match anew.is_empty() {
+            true => String::new(),
+            false => format!(", empty on {} where it was made for much less", named("drive", &anew)),
+        };
         Ok(format!(
-            "the flash cache of pool {name} has {} on {}; if flash_cache of the array file says otherwise, correct it, or it \
+            "the flash cache of pool {name} has {} on {}{empty}; if flash_cache of the array file says otherwise, correct it, or it \
              counts again at the next start",
             ByteCount(chunklets * state.geometry().chunklet_sectors * SECTOR_BYTES),
             named("drive", &drives)
         ))
     }
 
+    /// Places it; the members on which it was made anew, because it has outgrown what it was made for.
     async fn size_flash_cache(
         self: &Rc<Self>,
         number: usize,
         bytes: ByteCount,
         drives: Option<&[String]>,
-    ) -> Result<(), AdminError> {
+    ) -> Result<Vec<u32>, AdminError> {
         let core = self.core(number);
         let _turn = core.flash_cache.turn.acquire(1).await;
         let planned = || {
@@ -136,6 +143,10 @@ impl Control {
         };
         let before = core.metadata.state().flash_cache().clone();
         let wanted = planned()?;
+        let command =
+            |reply| ShardCommand::CheckFlashCache { pool: number, placement: wanted.clone(), reply };
+        let fits = self.ask_all(command).await.into_iter().flatten().collect::<Result<(), String>>();
+        fits.map_err(AdminError::new)?;
         // What is given up is read and written no more before another may have it: first what may be refused.
         if let Err(error) = self.give_up(number, &before, &wanted).await {
             // What is there still has the size that the metadata tell. A shard that cannot has it disowned.
@@ -153,16 +164,28 @@ impl Control {
             core.commit(vec![MetaRecord::FlashCachePlaced(planned.clone())]).await.map_err(not_written)?;
             planned
         };
+        let mut anew = Vec::new();
         for device in &planned.devices {
             let known = before.on(device.member);
-            if device.chunklet_count() > known.map_or(0, FlashCacheDevice::chunklet_count)
-                && let Err(why) = self.place_flash_cache(number, device).await
-            {
+            if device.chunklet_count() < known.map_or(0, FlashCacheDevice::chunklet_count) {
+                continue;
+            }
+            // One that stays as it is may rest after a failure: whoever asks for it has it made anew now.
+            let mut placed = self.place_flash_cache(number, device).await;
+            if placed.as_ref().is_ok_and(FlashRoom::is_outgrown) && known.is_some() {
+                // No opening may believe what was there before it was made anew.
+                self.forgo_flash_cache(number, device.member).await?;
+                let device = core.metadata.state().flash_cache().on(device.member).cloned();
+                let Some(device) = device else { continue };
+                placed = self.place_flash_cache(number, &device).await;
+                anew.push(device.member);
+            }
+            if let Err(why) = placed {
                 self.go_back(number, device.member, known).await?;
                 return Err(AdminError::new(why));
             }
         }
-        Ok(())
+        Ok(anew)
     }
 
     /// Shards use no more of the cache than is `wanted`.
@@ -314,21 +337,23 @@ impl Control {
         let make = async move {
             control.world.sleep(rest).await;
             let core = control.core(number);
-            let _turn = core.flash_cache.turn.acquire(1).await;
+            let turn = core.flash_cache.turn.acquire(1).await;
             let device = core.metadata.state().flash_cache().on(member).cloned();
-            if let Some(device) = device {
-                // Where it fails, the shard has it disowned.
-                let _ = control.place_flash_cache(number, &device).await;
+            let Some(device) = device else { return };
+            if let Err(why) = control.place_flash_cache(number, &device).await {
+                drop(turn);
+                control.disown_flash_cache(number, member, device.id, Some(why)).await;
             }
         };
         self.world.spawn(make).detach();
     }
 
     /// Every shard uses a device as it lies now.
-    async fn place_flash_cache(&self, number: usize, device: &FlashCacheDevice) -> Result<(), String> {
+    async fn place_flash_cache(&self, number: usize, device: &FlashCacheDevice) -> Result<FlashRoom, String> {
         let command = |reply| ShardCommand::PlaceFlashCache { pool: number, device: device.clone(), reply };
         let ended = || Err("a core of the array has ended".to_owned());
-        self.ask_all(command).await.into_iter().try_for_each(|placed| placed.unwrap_or_else(ended))
+        let mut placed = self.ask_all(command).await.into_iter();
+        placed.try_fold(FlashRoom::default(), |sum, placed| Ok(sum.with(placed.unwrap_or_else(ended)?)))
     }
 
     /// No shard uses the part of the cache on a member any more.

@@ -73,8 +73,8 @@ pub fn plan_flash_cache(
             let name = state.member(member).map_or("", |member| member.name.as_str());
             return Err(format!(
                 "drive {name:?} lacks {} for its part of {}; ask for less, or name other drives (--drives)",
-                ByteCount(left * chunklet),
-                ByteCount(wanted * chunklet)
+                ByteCount(left.saturating_mul(chunklet)),
+                ByteCount(wanted.saturating_mul(chunklet))
             ));
         }
         placement = placement.with(match there {

@@ -25,7 +25,8 @@ use crate::network::Networked;
 use crate::run::{RunReport, run_all};
 use crate::shelf::drive_name;
 use crate::system::{
-    Abilities, Admin, ArrayConfig, Recovered, Running, SecondGroup, Status, System, SystemError, name_of,
+    Abilities, Admin, ArrayConfig, LINES_FOUND, Recovered, Running, SecondGroup, Status, System, SystemError,
+    name_of,
 };
 
 /// The array, on drives of a few MiB: small enough to fill, to scrub and to rebuild within a run.
@@ -438,7 +439,7 @@ impl Running for RunningArray {
             ("array: pages repaired", pool.integrity.repaired),
             ("array: reads from memory", memory.hits()),
             ("array: reads from flash", flash.hits),
-            ("array: lines found on flash at a start", flash.loaded_lines),
+            (LINES_FOUND, flash.loaded_lines),
             ("array: lines struck on flash", flash.struck),
             ("array: lines on flash that gave way", flash.evicted),
         ]

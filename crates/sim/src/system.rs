@@ -13,6 +13,9 @@ use crate::config::SimConfig;
 use crate::failure::Failure;
 use crate::run::{RunReport, run_all};
 
+/// The [counter](Running::counters) of lines that a start found in the flash cache.
+pub(crate) const LINES_FOUND: &str = "array: lines found on flash at a start";
+
 /// An array to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayConfig {

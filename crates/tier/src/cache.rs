@@ -18,7 +18,7 @@ use crate::load::LoadReport;
 use crate::patience::within;
 use crate::place::FlashPlace;
 use crate::state::{Mode, State};
-use crate::status::FlashCacheStatus;
+use crate::status::{FlashCacheStatus, FlashRoom};
 
 /// A future of one thread, borrowed from its maker.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -171,6 +171,12 @@ impl FlashCache {
         self.device(device)?.resize(pieces).await
     }
 
+    /// What a device has room for, and what it has for which there is no use; nothing of one that is not there.
+    pub fn room(&self, device: u32) -> FlashRoom {
+        let Ok(device) = self.device(device) else { return FlashRoom::default() };
+        device.state.borrow().room()
+    }
+
     /// A number is used again: ends when nothing is under way of the device that had it.
     async fn make_way_for(&self, device: u32) -> Result<(), FlashError> {
         let former = self.devices.borrow().iter().find(|other| other.number == device).cloned();
@@ -244,7 +250,7 @@ impl FlashCache {
             let line_start = page - u64::from(number % 2);
             let copy = |half: u64| {
                 let page = line_start + half;
-                page_of(buf, (page * PAGE_SECTORS - first_sector) as u32)
+                page_of(buf.as_slice(), buf.width(), (page * PAGE_SECTORS - first_sector) as u32)
             };
             self.offer_line(x, halves, offer, copy);
             page += u64::from(halves.count_ones());
@@ -318,16 +324,8 @@ impl FlashCache {
     /// Offers what a page of a slot holds since it was destaged, in the place of what was struck out for that. The caller
     /// guarantees that it is what the slot holds now.
     pub fn offer_written(&self, slot: u64, page: u32, content: &[u8]) {
-        let width = self.shared.world.width();
-        if content.len() != PAGE_SECTORS as usize * width.bytes() {
-            return;
-        }
         let Some(x) = self.shared.lines.number(slot, page) else { return };
-        let copy = |_: u64| {
-            let mut page = BufMut::new(PAGE_SECTORS as u32, width);
-            page.as_mut_slice().copy_from_slice(content);
-            Some(page.freeze())
-        };
+        let copy = |_: u64| page_of(content, self.shared.world.width(), 0);
         self.offer_line(x, crate::line::half_bit(page), Offer::Again, copy);
     }
 
@@ -395,9 +393,11 @@ impl FlashCache {
                 continue;
             }
             status.devices += 1;
+            status.devices_paused += u64::from(state.paused_until > device.world.now());
             status.bytes += state.table.held_bytes();
-            status.room_bytes += state.room_bytes();
-            status.unused_bytes += state.shape.unused_pages(&state.place) * PAGE_SECTORS * 512;
+            let room = state.room();
+            status.room_bytes += room.used_bytes;
+            status.unused_bytes += room.unused_bytes;
         }
         status
     }

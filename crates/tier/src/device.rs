@@ -10,6 +10,7 @@ use tier0_world::sync::{Notify, Semaphore};
 use uuid::Uuid;
 
 use crate::cache::{Disown, FlashOptions};
+use crate::label::LogLoss;
 use crate::line::Lines;
 use crate::patience::Fault;
 use crate::state::{Mode, State};
@@ -35,6 +36,7 @@ pub(crate) struct Device {
     pub(crate) state: RefCell<State>,
     /// Its log, once it may be written to.
     pub(crate) ring: RefCell<Option<Ring>>,
+    pub(crate) log_loss: Rc<LogLoss>,
     /// Rung when anything has changed for which somebody waits.
     pub(crate) changed: Notify,
     /// Rung when a read has ended, or a command that may change the drive.
@@ -62,6 +64,7 @@ impl Device {
             drive: state.place.drive.clone(),
             state: RefCell::new(state),
             ring: RefCell::new(None),
+            log_loss: Rc::default(),
             changed: Notify::new(),
             ended: Notify::new(),
             fill_turn: Semaphore::new(1),

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use futures_util::future::{join_all, select};
 use tier0_units::{Nanos, PAGE_SECTORS};
-use tier0_world::{Buf, BufMut, PlantedBug, planted};
+use tier0_world::{Buf, BufMut, PayloadWidth, PlantedBug, planted};
 
 use crate::checks::page_check;
 use crate::device::Device;
@@ -262,18 +262,12 @@ impl Fill {
     }
 }
 
-/// A copy of a page of what was read.
-pub(crate) fn page_of(buf: &BufMut, first_sector: u32) -> Option<Buf> {
-    let width = buf.width();
-    let bytes = width.bytes();
-    let all = buf.as_slice();
-    if all.len() != buf.sectors() as usize * bytes {
-        return None;
-    }
+/// A copy of the page that begins at a sector of `content`; none where that is not kept so far.
+pub(crate) fn page_of(content: &[u8], width: PayloadWidth, first_sector: u32) -> Option<Buf> {
+    let from = first_sector as usize * width.bytes();
     let mut page = BufMut::new(PAGE_SECTORS as u32, width);
-    let from = first_sector as usize * bytes;
-    let length = PAGE_SECTORS as usize * bytes;
-    page.as_mut_slice().copy_from_slice(&all[from..from + length]);
+    let length = page.as_slice().len();
+    page.as_mut_slice().copy_from_slice(content.get(from..from + length)?);
     Some(page.freeze())
 }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::bytes::{crc64, long, put_long, put_word, word};
 
 /// The version of the format of everything in a part.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a place.
 pub const BYTES: usize = 4096;
 const MAGIC: [u8; 8] = *b"tier0fh\0";

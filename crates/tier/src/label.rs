@@ -6,6 +6,7 @@
 //! comes back later has an epoch that the metadata do not have any more, provided that an epoch is never announced
 //! twice.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
@@ -28,11 +29,20 @@ pub(crate) fn ring_id(id: Uuid, format: u64) -> Uuid {
     Uuid::from_u128(id.as_u128() ^ u128::from(format) << 64 ^ u128::from(format.rotate_left(32)))
 }
 
-/// The log has one copy, whose loss is the device's.
-pub(crate) struct OneCopy;
+/// Both copies of the log are on one drive, and nothing is kept of which of them count: the loss of one is the device's.
+#[derive(Default)]
+pub(crate) struct LogLoss(Cell<Option<IoError>>);
 
-impl LossReport for OneCopy {
-    fn report(&self, _: usize, _: IoError) -> LocalFuture<'static, ()> {
+impl LogLoss {
+    /// Whether both copies have all that was written.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        self.0.get().map_or(Ok(()), |error| Err(Fault::Drive(error)))
+    }
+}
+
+impl LossReport for LogLoss {
+    fn report(&self, _: usize, error: IoError) -> LocalFuture<'static, ()> {
+        self.0.set(Some(error));
         Box::pin(async {})
     }
 }
@@ -141,15 +151,15 @@ impl Device {
 
     /// Makes the log that was read at the opening ready for records.
     async fn open_log(self: &Rc<Self>) -> Result<(), Fault> {
-        let (region, id, log_end) = {
+        let (regions, id, log_end) = {
             let state = self.state.borrow();
             (state.shape.ring(&state.place), ring_id(self.id, state.header.format), state.log_end)
         };
-        let world = self.world.clone();
-        let recover = async move {
-            Ring::recover(&world, vec![Some(region)], id, Settings::default(), Rc::new(OneCopy)).await
-        };
+        let (world, loss) = (self.world.clone(), self.log_loss.clone());
+        let regions = regions.into_iter().map(Some).collect();
+        let recover = async move { Ring::recover(&world, regions, id, Settings::default(), loss).await };
         let ring = self.command(recover).await?.ring;
+        self.log_loss.check()?;
         if self.mode() != Mode::Waiting {
             return Err(Fault::Off);
         }
@@ -163,6 +173,11 @@ impl Device {
 }
 
 /// Makes an empty log.
-pub(crate) async fn format_log(world: World, region: Region, id: Uuid) -> Result<Ring, RingError> {
-    Ring::format(&world, vec![region], id, Settings::default(), Rc::new(OneCopy)).await
+pub(crate) async fn format_log(
+    world: World,
+    regions: Vec<Region>,
+    id: Uuid,
+    loss: Rc<LogLoss>,
+) -> Result<Ring, RingError> {
+    Ring::format(&world, regions, id, Settings::default(), loss).await
 }

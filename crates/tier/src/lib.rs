@@ -32,4 +32,4 @@ pub use error::FlashError;
 pub use label::announce_epoch;
 pub use load::LoadReport;
 pub use place::FlashPlace;
-pub use status::FlashCacheStatus;
+pub use status::{FlashCacheStatus, FlashRoom};

@@ -92,8 +92,10 @@ impl Device {
         let mut state = State::new(place.clone(), shape, header, budget);
         state.free_fills = shape.lines();
         let device = Device::new(shared, number, identity.id, state);
-        let log = format_log(world, shape.ring(&place), ring_id(identity.id, epoch));
+        let loss = device.log_loss.clone();
+        let log = format_log(world, shape.ring(&place), ring_id(identity.id, epoch), loss);
         let ring = device.command(log).await.map_err(|fault| fault.of(number))?;
+        device.log_loss.check().map_err(|fault| fault.of(number))?;
         // Last: whoever finds this header finds an empty log, and no map page of this format.
         let header = {
             let mut state = device.state.borrow_mut();
@@ -136,7 +138,7 @@ impl Device {
         let mut state = State::new(place, shape, header.clone(), budget);
         read_map(&world, patience, &identity, &mut state, kept_ways, &mut report).await?;
         let ring = ring_id(identity.id, header.format);
-        let regions = vec![Some(shape.ring(&state.place))];
+        let regions = shape.ring(&state.place).into_iter().map(Some).collect();
         // The log may take as long as several records.
         let log = within(&world, Nanos(patience.0.saturating_mul(10)), Ring::inspect(&world, regions, ring));
         let log = log.await.ok_or(FlashError::Slow(patience))??;

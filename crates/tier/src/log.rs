@@ -112,6 +112,7 @@ impl Device {
         let record = Record { header: record::encode(budget, changes), pages: Vec::new() };
         let append = ring.append(record);
         let position = self.command(append).await?.position;
+        self.log_loss.check()?;
         {
             let mut state = self.state.borrow_mut();
             if state.is_off() {

@@ -1,7 +1,7 @@
 //! Where a device part lies on its drive, and what lies where in it.
 //!
 //! The part is a list of pieces of one size, taken as one space of pages. In front are two places of the header and
-//! the ring, then come the ways, each with its map pages and its lines. A piece is a whole number of pages, so no page
+//! two copies of the ring, then come the ways, each with its map pages and its lines. A piece is a whole number of pages, so no page
 //! straddles pieces; a line may, and is then two commands.
 
 use tier0_drive::DriveHandle;
@@ -15,6 +15,8 @@ use crate::map_page::ENTRIES;
 
 /// Pages of the two places of the header.
 pub(crate) const HEADER_PAGES: u64 = 2;
+/// Copies of the ring: with one, a wrong block at its end would be taken for its end.
+const RING_COPIES: u64 = 2;
 /// Pages of a ring's own headers.
 const RING_HEADER_PAGES: u64 = 2;
 /// The fewest and the most blocks of a ring proper, and what share of the part it takes.
@@ -99,10 +101,11 @@ impl Shape {
         let pages = place.pages();
         let run = place.front_run_pages();
         let ring_blocks = (pages / RING_SHARE).clamp(RING_BLOCKS_MIN, RING_BLOCKS_MAX);
-        let ring_blocks = ring_blocks.min(run.saturating_sub(HEADER_PAGES + RING_HEADER_PAGES));
-        let lines = pages.saturating_sub(HEADER_PAGES + RING_HEADER_PAGES + ring_blocks) / LINE_PAGES;
-        let sets = u32::try_from((lines / WAYS_AT_FORMAT).max(1)).map_err(|_| FlashError::BadPieces)?;
-        let mut shape = Shape { sets, ring_blocks, ways: 0 };
+        let most = (run.saturating_sub(HEADER_PAGES) / RING_COPIES).saturating_sub(RING_HEADER_PAGES);
+        let mut shape = Shape { sets: 1, ring_blocks: ring_blocks.min(most), ways: 0 };
+        let ring_blocks = shape.ring_blocks;
+        let lines = pages.saturating_sub(shape.front_pages()) / LINE_PAGES;
+        shape.sets = u32::try_from((lines / WAYS_AT_FORMAT).max(1)).map_err(|_| FlashError::BadPieces)?;
         shape.ways = shape.ways_in(place);
         if ring_blocks < RING_BLOCKS_MIN || shape.ways == 0 {
             return Err(FlashError::TooSmall { pages });
@@ -132,7 +135,11 @@ impl Shape {
     }
 
     pub(crate) fn front_pages(&self) -> u64 {
-        HEADER_PAGES + RING_HEADER_PAGES + self.ring_blocks
+        HEADER_PAGES + RING_COPIES * self.ring_pages()
+    }
+
+    fn ring_pages(&self) -> u64 {
+        RING_HEADER_PAGES + self.ring_blocks
     }
 
     /// Map pages of each way.
@@ -168,11 +175,13 @@ impl Shape {
         u64::from(self.sets) * self.ways
     }
 
-    /// The region of the ring.
-    pub(crate) fn ring(&self, place: &FlashPlace) -> Region {
-        let first = Lba(place.pieces[0].0 + HEADER_PAGES * PAGE_SECTORS);
-        let sectors = (RING_HEADER_PAGES + self.ring_blocks) * PAGE_SECTORS;
-        Region { drive: place.drive.clone(), first, sectors }
+    /// The regions of the ring, one for each copy.
+    pub(crate) fn ring(&self, place: &FlashPlace) -> Vec<Region> {
+        let sectors = self.ring_pages() * PAGE_SECTORS;
+        let first = place.pieces[0].0 + HEADER_PAGES * PAGE_SECTORS;
+        (0..RING_COPIES)
+            .map(|copy| Region { drive: place.drive.clone(), first: Lba(first + copy * sectors), sectors })
+            .collect()
     }
 }
 

@@ -16,8 +16,9 @@ use crate::patience::within;
 
 /// The longest read that is answered, sectors: 64 KiB.
 const SECTORS_MAX: u32 = 128;
-/// After so many reads in a row that took too long, a device is not asked for a while.
-const SLOW_READS_MAX: u32 = 8;
+/// After so many reads one after the other that took too long, a device is not asked for a while. Reads that wait at the same
+/// time wait for the same thing, and are one of these.
+const SLOW_READS_MAX: u32 = 4;
 const PAUSE: Nanos = Nanos::from_secs(5);
 
 /// A line, and which of its pages are wanted.
@@ -183,10 +184,11 @@ impl FlashCache {
     }
 
     async fn read_parts(&self, parts: &[Part], first_sector: u64, buf: &mut BufMut) -> bool {
+        let begun = self.shared.world.now();
         let reads = join_all(parts.iter().map(Part::fetch));
         // Commands go on when nobody waits for them, and keep their buffers.
         let Some(found) = within(&self.shared.world, self.shared.options.read_patience, reads).await else {
-            self.was_slow(parts);
+            self.was_slow(parts, begun);
             return false;
         };
         let mut is_hit = true;
@@ -213,8 +215,8 @@ impl FlashCache {
         is_hit
     }
 
-    /// A read took too long: devices for which that is usual are not asked for a while.
-    fn was_slow(&self, parts: &[Part]) {
+    /// A read that has `begun` then took too long: devices for which that is usual are not asked for a while.
+    fn was_slow(&self, parts: &[Part], begun: Nanos) {
         self.shared.counters.borrow_mut().slow_reads += 1;
         let mut seen: Vec<u32> = Vec::new();
         for part in parts {
@@ -224,10 +226,15 @@ impl FlashCache {
             }
             seen.push(device.number);
             let mut state = device.state.borrow_mut();
+            if begun < state.slow_since {
+                continue;
+            }
+            let now = device.world.now();
+            state.slow_since = now;
             state.slow_reads += 1;
             if state.slow_reads >= SLOW_READS_MAX {
                 state.slow_reads = 0;
-                state.paused_until = device.world.now().saturating_add(PAUSE);
+                state.paused_until = now.saturating_add(PAUSE);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use tier0_units::Nanos;
+use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES};
 use tier0_world::{PlantedBug, planted};
 
 use crate::budget::Budget;
@@ -14,6 +14,7 @@ use crate::fill::Offered;
 use crate::header::Header;
 use crate::line::{LINE_SECTORS, Spot, Spread};
 use crate::place::{FlashPlace, Shape};
+use crate::status::FlashRoom;
 use crate::table::{RRPV_LONG, Table};
 
 /// What a device does.
@@ -73,8 +74,10 @@ pub(crate) struct State {
     pub(crate) writing: BTreeSet<Line>,
     /// Places that are being read, and how often.
     pub(crate) reading: BTreeMap<Line, u32>,
-    /// Reads in a row that took too long.
+    /// Reads in a row that took too long, each begun after the one before had.
     pub(crate) slow_reads: u32,
+    /// When the last of these had.
+    pub(crate) slow_since: Nanos,
     pub(crate) paused_until: Nanos,
 }
 
@@ -113,6 +116,7 @@ impl State {
             writing: BTreeSet::new(),
             reading: BTreeMap::new(),
             slow_reads: 0,
+            slow_since: Nanos::ZERO,
             paused_until: Nanos::ZERO,
         }
     }
@@ -124,6 +128,12 @@ impl State {
     /// Room for data, bytes.
     pub(crate) fn room_bytes(&self) -> u64 {
         self.shape.lines() * LINE_SECTORS * 512
+    }
+
+    /// The same, and what it has of its drive for which there is no use.
+    pub(crate) fn room(&self) -> FlashRoom {
+        let unused_bytes = self.shape.unused_pages(&self.place) * PAGE_SECTORS * SECTOR_BYTES;
+        FlashRoom { used_bytes: self.room_bytes(), unused_bytes }
     }
 
     /// Whether nobody reads or writes a place.

@@ -37,10 +37,38 @@ pub struct FlashCacheStatus {
     pub memory_bytes: u64,
     /// Devices that serve.
     pub devices: u64,
+    /// Those of them that are not asked at the moment, because several reads in a row took too long.
+    #[serde(default)]
+    pub devices_paused: u64,
     /// Devices that failed or were too slow, and serve no more.
     pub devices_off: u64,
     /// Lines that devices held when they were opened.
     pub loaded_lines: u64,
+}
+
+/// What a device of a flash cache can use of what it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlashRoom {
+    /// Room for pages, bytes.
+    pub used_bytes: u64,
+    /// What is in no way, because there are as many ways as there may be, bytes.
+    pub unused_bytes: u64,
+}
+
+impl FlashRoom {
+    /// Whether a good part of it lies idle: more is lost by that than by making it anew, which empties it.
+    pub fn is_outgrown(&self) -> bool {
+        self.unused_bytes > self.used_bytes / 4
+    }
+
+    /// Adds that of another shard.
+    #[must_use]
+    pub fn with(self, other: FlashRoom) -> FlashRoom {
+        FlashRoom {
+            used_bytes: self.used_bytes + other.used_bytes,
+            unused_bytes: self.unused_bytes + other.unused_bytes,
+        }
+    }
 }
 
 impl FlashCacheStatus {
@@ -68,13 +96,14 @@ impl FlashCacheStatus {
     }
 
     /// How it stands.
-    fn levels(&mut self) -> [&mut u64; 6] {
+    fn levels(&mut self) -> [&mut u64; 7] {
         [
             &mut self.bytes,
             &mut self.room_bytes,
             &mut self.unused_bytes,
             &mut self.memory_bytes,
             &mut self.devices,
+            &mut self.devices_paused,
             &mut self.devices_off,
         ]
     }

@@ -245,10 +245,11 @@ impl PoolRates {
         };
         let asked = cache.lookups();
         let line = format!(
-            "  flash cache: {} lookups/s; it had {:.1} % of them, and took {} in",
+            "  flash cache: {} lookups/s; it had {:.1} % of them, and took {}/s in{}",
             short(asked as f64 / seconds.max(1e-9)),
             cache.hits as f64 * 100.0 / asked as f64,
-            ByteCount(cache.written_bytes)
+            ByteCount((cache.written_bytes as f64 / seconds.max(1e-9)) as u64),
+            if cache.devices_paused > 0 { "; it is not asked, because reads took too long" } else { "" }
         );
         format!("{}\n", wrapped(&line, "    "))
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Served, directory, file, json, refuse, succeed, text};
+use crate::support::{Served, directory, file, json, refuse, run, succeed, text};
 
 /// Mirrors on disks, and flash drives for the cache, of which `fields` of the pool tell.
 fn array_of(directory: &Path, fields: &str) -> String {
@@ -49,6 +49,11 @@ size = "48MiB"
 
 fn read(uri: &str, passes: &str) {
     succeed(&["load", uri, "--read", "100", "--block", "8KiB", "--ios", passes]);
+}
+
+/// The status of an array that is not well.
+fn degraded(array: &str) -> Value {
+    serde_json::from_str(&run(&["status", array, "--json"]).stdout).expect("JSON")
 }
 
 fn cache_of(status: &Value) -> &Value {
@@ -118,8 +123,45 @@ fn it_comes_grows_shrinks_and_goes_while_the_array_serves() {
         assert!(done.contains(&format!("has {size} on")), "{done}");
         succeed(&["load", &served.uri, "--read", "70", "--block", "8KiB", "--ios", "2000", "--overwrite"]);
     }
+    succeed(&["pool", "flash-cache", array, "0"]);
+    // Made for little, it cannot use so much more: then it is made anew.
+    succeed(&["pool", "flash-cache", array, "4MiB", "--drives", "ssd1"]);
+    let done = succeed(&["pool", "flash-cache", array, "32MiB", "--drives", "ssd1"]);
+    assert!(done.contains("has 32MiB on drive ssd1, empty on drive ssd1"), "{done}");
+    let room = |status: &Value| number(&cache_of(status)["room_bytes"]);
+    let grown = room(&json(&["status", array]));
+    assert!(grown > 30 << 20, "{grown} bytes can be used");
+    // What is refused takes nothing away.
+    let big = directory.path().join("big.img");
+    std::fs::File::create(&big).and_then(|big| big.set_len(100 << 30)).expect("sparse files are there");
+    succeed(&["drive", "add", array, "--name", "big", "--path", text(&big), "--class", "flash"]);
+    refuse(&["pool", "flash-cache", array, "64GiB", "--drives", "big"], 2, &["its tables need", "memory"]);
+    assert_eq!(room(&json(&["status", array])), grown);
     let done = succeed(&["pool", "flash-cache", array, "0"]);
     assert!(done.contains("pool pool0 has no flash cache"), "{done}");
     assert!(cache_of(&json(&["status", array])).is_null());
+    served.stop();
+}
+
+/// What a pool that was put together again holds may be older than what its flash cache does.
+#[test]
+fn a_recovered_pool_believes_no_flash_cache() {
+    let directory = directory();
+    let text_of = array_of(directory.path(), "flash_cache = \"32MiB\"\nflash_cache_drives = [\"ssd*\"]");
+    let array = file(directory.path(), "array.toml", &text_of);
+    let array = text(&array);
+    succeed(&["create", array]);
+    let served = Served::start(Path::new(array), directory.path());
+    succeed(&["drive", "fail", array, "disk1", "--yes"]);
+    succeed(&["load", &served.uri, "--read", "0", "--block", "64KiB", "--ios", "768", "--overwrite"]);
+    succeed(&["volume", "set", array, "lun0", "cache.write=off"]);
+    read(&served.uri, "12000");
+    wait_until(|| number(&cache_of(&degraded(array))["bytes"]) > 16 << 20);
+    served.stop();
+    std::fs::remove_file(directory.path().join("disk0.img")).expect("it is there");
+    refuse(&["serve", array], 2, &["tier0 pool recover"]);
+    succeed(&["pool", "recover", array, "--accept-loss", "--yes"]);
+    let served = Served::start(Path::new(array), directory.path());
+    assert_eq!(number(&cache_of(&degraded(array))["loaded_lines"]), 0);
     served.stop();
 }

@@ -83,6 +83,10 @@ impl Shard {
                 };
                 let _ = reply.send(placed);
             }
+            ShardCommand::CheckFlashCache { pool, placement, reply } => {
+                let cache = self.pool(pool).flash_cache.as_ref();
+                let _ = reply.send(cache.map_or(Ok(()), |cache| cache.check_fits(&placement)));
+            }
             ShardCommand::DropFlashCache { pool, member, reply } => {
                 if let Some(cache) = &self.pool(pool).flash_cache {
                     cache.forgo(member as u32).await;

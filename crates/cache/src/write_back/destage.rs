@@ -138,14 +138,11 @@ impl Inner {
 
     /// What the slots of a batch hold is about to change. By slot of the batch, the pages that were read lately on flash.
     fn strike(&self, batch: &Batch) -> Vec<Vec<u32>> {
-        let strike = |taken: &SlotBatch| {
-            let pages = taken.pages.iter().map(|(number, _)| *number);
-            if let Some(clean) = self.clean.get() {
-                clean.strike(taken.slot.slot, pages.clone());
-            }
-            self.flash.get().map_or_else(Vec::new, |flash| flash.cache.strike(taken.slot.slot, pages))
-        };
-        batch.slots.iter().map(strike).collect()
+        if let Some(clean) = self.clean.get() {
+            batch.slots.iter().for_each(|taken| clean.strike(taken.slot.slot, taken.numbers()));
+        }
+        let Some(flash) = self.flash.get() else { return Vec::new() };
+        batch.slots.iter().map(|taken| flash.cache.strike(taken.slot.slot, taken.numbers())).collect()
     }
 
     async fn complete_batch(self: &Rc<Self>, batch: &Batch, written: Written) {
@@ -310,7 +307,7 @@ impl State {
     /// The pages of a slot may be half destaged. The batch's needs of its records become the extent's.
     fn note_failure(&mut self, taken: &SlotBatch, error: IoError, floor: Option<Position>, now: Nanos) {
         let failure = self.fail_extent(taken.extent, error, now);
-        failure.pages.extend(taken.pages.iter().map(|(number, _)| *number));
+        failure.pages.extend(taken.numbers());
         failure.floor = [failure.floor, floor].into_iter().flatten().min();
         if failure.pins.is_empty() || floor.is_some() {
             failure.pins.extend(taken.records());

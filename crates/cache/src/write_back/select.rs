@@ -28,6 +28,13 @@ pub(crate) struct SlotBatch {
     pub(crate) pages: Vec<(u32, Page)>,
 }
 
+impl SlotBatch {
+    /// The numbers of its pages.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> + Clone {
+        self.pages.iter().map(|(number, _)| *number)
+    }
+}
+
 /// Pages that are destaged together.
 pub(crate) struct Batch {
     /// Its number.

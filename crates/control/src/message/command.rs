@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tier0_cache::WriteBackStatus;
-use tier0_pool::{Caching, ChunkletAddress, FlashCacheDevice, LogCopy};
+use tier0_pool::{Caching, ChunkletAddress, FlashCacheDevice, FlashCachePlacement, LogCopy};
+use tier0_tier::FlashRoom;
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};
@@ -150,6 +151,15 @@ pub enum ShardCommand {
         /// Told when it counts.
         reply: oneshot::Sender<Result<(), IoError>>,
     },
+    /// Whether there is memory for the tables of a flash cache.
+    CheckFlashCache {
+        /// The pool's number in the array.
+        pool: usize,
+        /// Where it would lie.
+        placement: FlashCachePlacement,
+        /// Told whether it is so; a sentence where it is not.
+        reply: oneshot::Sender<Result<(), String>>,
+    },
     /// Use a device of the flash cache as it lies now: one that is new here is made empty.
     PlaceFlashCache {
         /// The pool's number in the array.
@@ -157,7 +167,7 @@ pub enum ShardCommand {
         /// The device.
         device: FlashCacheDevice,
         /// Told when it is in use; a sentence where it cannot be.
-        reply: oneshot::Sender<Result<(), String>>,
+        reply: oneshot::Sender<Result<FlashRoom, String>>,
     },
     /// Do without the part of the flash cache on a drive.
     DropFlashCache {

@@ -145,6 +145,20 @@ impl Inspected {
         Ok(state.apply_all(&complete)?)
     }
 
+    /// No flash cache is believed any more: it may hold what no drive does. The epochs of its devices go on by `step`.
+    ///
+    /// # Errors
+    /// [`PoolError`] where the state refuses it.
+    pub fn disown_flash_cache(&mut self, step: u64) -> Result<(), PoolError> {
+        let state = &mut self.opening.state;
+        let mut placement = state.flash_cache().clone();
+        if placement.devices.is_empty() {
+            return Ok(());
+        }
+        placement.devices.iter_mut().for_each(|device| device.epoch = device.epoch.saturating_add(step));
+        Ok(state.apply_all(&[MetaRecord::FlashCachePlaced(placement)])?)
+    }
+
     /// Has columns rebuilt where they lie: what they hold is not believed, although their drive is. Set and column each.
     ///
     /// # Errors

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use futures_util::future::join_all;
 use tier0_drive::sim::{HANG, PowerCut};
 use tier0_drive::{Fault, FaultDrive, FaultPlan};
 use tier0_tier::{FlashOptions, Offer};
 use tier0_units::Nanos;
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
-use crate::common::{DEVICE, PAGES, PIECE_SECTORS, Pool, Rig, SLOTS, options};
+use crate::common::{DEVICE, FRONT_PAGES, PAGES, PIECE_SECTORS, Pool, Rig, SLOTS, options};
 
 /// The slot that was filled last, so that it is there.
 const LAST: u64 = SLOTS - 1;
@@ -106,7 +107,7 @@ fn a_flush_that_fails_ends_the_use_of_a_device() {
 fn a_map_page_that_fails_ends_the_use_of_a_device() {
     run(|rig, faults| async move {
         // Everything behind the front, where data and maps are; data that fail are not inserted and end nothing.
-        let front = 8 + 36 * 8;
+        let front = 8 + FRONT_PAGES * 8;
         faults.inject(FaultPlan::always_in(Fault::WriteError, front..front + 100 * PIECE_SECTORS));
         for round in 0..100 {
             rig.change(round % SLOTS, 0..4);
@@ -126,7 +127,7 @@ fn data_that_cannot_be_written_do_not_come_in() {
     run(|rig, faults| async move {
         rig.change(0, 0..PAGES);
         rig.settle().await;
-        let front = 8 + 36 * 8;
+        let front = 8 + FRONT_PAGES * 8;
         faults.inject(FaultPlan::always_in(Fault::WriteError, front..front + 100 * PIECE_SECTORS));
         rig.offer(0, 0, 16, Offer::Again);
         rig.rest().await;
@@ -168,7 +169,7 @@ fn a_line_that_cannot_be_read_is_a_miss_and_goes() {
 fn silent_faults_of_the_drive_are_misses() {
     for fault in [Fault::LostWrite, Fault::TornWrite, Fault::MisdirectedWrite, Fault::BitRot] {
         run(move |rig, faults| async move {
-            let front = 8 + 36 * 8;
+            let front = 8 + FRONT_PAGES * 8;
             let plan = FaultPlan { range: Some(front..u64::MAX / 2), ..FaultPlan::share(fault, 0.3) };
             faults.inject(plan);
             for round in 0..20 {
@@ -196,14 +197,18 @@ fn reads_that_take_too_long_are_misses_and_then_the_device_is_left_alone() {
     run(|rig, faults| async move {
         let (slot, page) = some_page(&rig).await;
         faults.inject(FaultPlan::share(Fault::Latency(Nanos::from_millis(150)), 1.0));
-        for _ in 0..8 {
+        let slow = || (rig.cache.status().slow_reads, rig.cache.status().devices_paused);
+        let at_once = join_all((0..20).map(|_| rig.read(slot, page, 1))).await;
+        assert!(at_once.iter().all(|read| *read == Ok(false)));
+        assert_eq!(slow(), (20, 0), "all of them waited for one thing");
+        for _ in 0..3 {
             assert_eq!(rig.read(slot, page, 1).await, Ok(false));
         }
-        assert_eq!(rig.cache.status().slow_reads, 8);
+        assert_eq!(slow(), (23, 1));
         faults.clear();
         let begun = rig.world.now();
         assert_eq!(rig.read(slot, page, 1).await, Ok(false));
-        assert_eq!((rig.world.now(), rig.cache.status().slow_reads), (begun, 8), "it is not asked");
+        assert_eq!((rig.world.now(), slow()), (begun, (23, 1)), "it is not asked");
         assert!(!rig.cache.has(slot, u64::from(page) * 8, 8));
         rig.change(slot, page..page + 1);
         rig.settle().await;
@@ -269,7 +274,7 @@ fn the_budget_bounds_what_is_written_over_restarts_too() {
     };
     let (first, room) = life(PowerCut::KeepNothing);
     let (second, _) = life(PowerCut::KeepNothing);
-    let maps = room;
+    let maps = room + room / 2;
     assert!(first <= room + maps, "{first} bytes were written with a budget of {room}");
     assert!(second <= room / 2 + 64 * 4096, "{second} bytes were written after it was spent");
 }

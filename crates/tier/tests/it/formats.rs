@@ -99,8 +99,8 @@ proptest! {
     }
 }
 
-/// What version 1 is, byte by byte: a header, a map page and a record.
-const FIXTURE: &[u8] = include_bytes!("../fixtures/flash-v1.bin");
+/// What version 2 is, byte by byte: a header, a map page and a record.
+const FIXTURE: &[u8] = include_bytes!("../fixtures/flash-v2.bin");
 
 fn fixture() -> Vec<u8> {
     let mut bytes = vec![0; header::BYTES + map_page::BYTES];
@@ -132,9 +132,9 @@ fn fixture() -> Vec<u8> {
 }
 
 #[test]
-fn the_format_is_that_of_version_1() {
+fn the_format_is_that_of_version_2() {
     if std::env::var_os("TIER0_WRITE_FIXTURES").is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/flash-v1.bin");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/flash-v2.bin");
         std::fs::write(path, fixture()).expect("it is written");
         return;
     }

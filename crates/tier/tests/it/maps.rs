@@ -7,10 +7,10 @@ use tier0_tier::{FlashCache, FlashIdentity, FlashOptions, FlashPlace, LoadReport
 use tier0_units::{Lba, Nanos};
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
-use crate::common::{DEVICE, IDENTITY, PAGES, Pool, Rig, SLOTS, options, pieces};
+use crate::common::{DEVICE, FRONT_PAGES, IDENTITY, PAGES, Pool, RING_PAGES, Rig, SLOTS, options, pieces};
 
-/// Pages of the front of the small part that the other tests use, and of each of its ways: one map page, two lines.
-const FRONT_PAGES: u64 = 36;
+/// Ways of the small part that the other tests use, and the pages of each: one map page, two lines.
+const WAYS: u64 = 50;
 const WAY_PAGES: u64 = 5;
 
 /// Fills, and settles so often that the map pages are written.
@@ -52,17 +52,54 @@ fn torn_map_pages_count_as_empty_and_bring_nothing_back() {
             report
         };
         start(&pool, true);
-        let torn = (0..56).filter(|way| (seed + way) % 3 == 0);
+        let torn = (0..WAYS).filter(|way| (seed + way) % 3 == 0);
         let torn = torn.filter(|way| pool.medium.rot(Lba(map_lba(*way).0 + seed % 8))).count() as u64;
         let report = start(&pool, false).expect("it is warm");
-        assert_eq!(report.map_pages + report.void_map_pages, 56);
+        assert_eq!(report.map_pages + report.void_map_pages, WAYS);
         assert!(report.void_map_pages >= torn && torn > 15, "{report:?}");
         let again = start(&pool, false).expect("it is warm");
         assert!(again.lines <= report.lines, "{again:?} after {report:?}");
-        lost += 112 - report.lines;
+        lost += 2 * WAYS - report.lines;
         assert!(report.lines > 0, "others are whole");
     }
     assert!(lost > 0, "what a torn page held is lost");
+}
+
+/// The log has two copies: whatever block of one is wrong, even of the newest record, nothing that was struck out comes back, and
+/// all else is found.
+#[test]
+fn a_wrong_block_of_the_log_changes_nothing() {
+    let pool = Pool::new(5);
+    let start = |seed: u64, changes: bool| {
+        let runtime = VirtualRuntime::new(seed, PayloadWidth::REAL);
+        let rig = Rig::new(runtime.world(), &pool);
+        let report = runtime.run(async move {
+            let report = rig.start().await.expect("the drive is good");
+            rig.verify().await.expect("nothing comes back");
+            if changes {
+                rig.fill().await;
+                for slot in 0..SLOTS {
+                    rig.change(slot, 3..4);
+                    rig.settle().await;
+                }
+            }
+            report
+        });
+        pool.medium.power_cut(PowerCut::KeepNothing);
+        report
+    };
+    start(1, true);
+    let (image, epoch) = (pool.medium.image(), pool.epoch.get());
+    let whole = start(2, false).expect("it is warm");
+    assert!(whole.lines > 0);
+    for block in 0..2 * RING_PAGES {
+        pool.medium.restore(&image);
+        pool.epoch.set(epoch);
+        let first = pieces(5)[0].0 + (2 + block) * 8;
+        let wrong = (first..first + 8).filter(|sector| pool.medium.scramble(Lba(*sector))).count();
+        let report = start(3 + block, false).expect("it is warm");
+        assert_eq!(report.lines, whole.lines, "block {block}, {wrong} sectors wrong");
+    }
 }
 
 /// A part of 200 MiB has two map pages in each way, and records that are cut.

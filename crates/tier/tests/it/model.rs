@@ -299,10 +299,15 @@ fn what_is_too_much_for_the_ways_is_told() {
         let cache = Rc::new(FlashCache::new(&world, options(), pool.clone()));
         cache.add_new(DEVICE, place(drive.clone(), 2), IDENTITY, 1).await.expect("the drive is good");
         assert_eq!(cache.status().unused_bytes, 0);
+        assert!(!cache.room(DEVICE).is_outgrown());
         cache.resize(DEVICE, place(drive.clone(), 40).pieces).await.expect("there is room");
         let status = cache.status();
         assert_eq!(status.room_bytes, 255 * 8192);
         assert!(status.unused_bytes > 1 << 20, "{} bytes", status.unused_bytes);
+        assert_eq!(
+            (cache.room(DEVICE).unused_bytes, cache.room(DEVICE).is_outgrown()),
+            (status.unused_bytes, true)
+        );
         cache.drop_device(DEVICE);
         let small = FlashPlace { piece_sectors: 8 * 8, ..place(drive, 1) };
         let refused = cache.add_new(DEVICE, small, IDENTITY, 2).await;

@@ -167,8 +167,28 @@ fn flash_cache(cache: &FlashCacheStatus, drives: &[DriveStatus]) -> String {
         0 => String::new(),
         lines => format!("; {} kept out by flash_cache_writes", counted(lines, "line")),
     };
-    let off = if cache.devices_off > 0 { ", a part of it off after errors" } else { "" };
-    format!("  flash cache: {bytes} of {room} on {}{off}{share}{refused}", holders.join(", "))
+    let off = match (cache.devices, cache.devices_off) {
+        (0, 0) => ", not in use: it is made anew when its drive has had a rest after it failed",
+        (_, 0) => "",
+        _ => ", a part of it off after errors",
+    };
+    let paused = match cache.devices_paused {
+        0 => "",
+        _ => ", not asked for some seconds because reads took longer than disks do",
+    };
+    let unused = match cache.unused_bytes {
+        0 => String::new(),
+        bytes => format!(
+            "; {} more lie idle, for it was made much smaller: take it away (tier0 pool flash-cache ARRAY 0) and make it anew",
+            ByteCount(bytes)
+        ),
+    };
+    let slow = match cache.slow_reads {
+        0 => String::new(),
+        reads => format!("; {} took too long", counted(reads, "read")),
+    };
+    let held = holders.join(", ");
+    format!("  flash cache: {bytes} of {room} on {held}{off}{paused}{share}{refused}{slow}{unused}")
 }
 
 /// Lost ranges that are told; `--json` has the others too.

@@ -15,6 +15,7 @@ use super::cut::Cut;
 use super::log::{self, RingFate};
 use super::{DriveRole, Recovery, Role, losses, roles};
 use crate::ArrayError;
+use crate::flash_cache::fresh_epochs;
 use crate::open::consent::check_consent;
 
 /// A drive that holds nothing and has a name in the array file.
@@ -180,6 +181,7 @@ async fn readmitted(world: &World, mut found: FoundPool, choice: &Choice) -> Res
     inspected.finish_rebuilds()?;
     inspected.believe_columns(&choice.believed)?;
     inspected.rebuild_in_place(&choice.rebuilt)?;
+    inspected.disown_flash_cache(fresh_epochs(world))?;
     Ok(inspected)
 }
 

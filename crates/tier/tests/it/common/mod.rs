@@ -24,6 +24,10 @@ pub const PAGES: u32 = 64;
 pub const PIECE_SECTORS: u64 = 64 * 8;
 pub const PIECES: usize = 5;
 pub const PIECES_MAX: usize = 8;
+/// Pages of each copy of the log in so small a part.
+pub const RING_PAGES: u64 = 34;
+/// Pages before its first way.
+pub const FRONT_PAGES: u64 = 2 + 2 * RING_PAGES;
 pub const DEVICE: u32 = 3;
 pub const IDENTITY: FlashIdentity = FlashIdentity { id: Uuid::from_u128(0xf1a5), shard: 1, shards: 2 };
 
