@@ -129,14 +129,12 @@ impl Control {
     pub(super) fn pools_meant(&self, name: Option<&str>) -> Result<Vec<usize>, AdminError> {
         let is_meant = |number: &usize| name.is_none_or(|name| self.pools[*number].name == name);
         let meant: Vec<usize> = (0..self.pools.len()).filter(is_meant).collect();
-        match (meant.is_empty(), name) {
-            (false, _) => Ok(meant),
-            (true, Some(name)) => Err(AdminError::new(format!(
-                "there is no pool {name:?} with metadata; \"tier0 status\" lists the pools"
-            ))),
-            (true, None) => {
-                Err(AdminError::new("the array's drives are memory, so there is nothing to administer"))
+        match name {
+            _ if !meant.is_empty() => Ok(meant),
+            Some(name) if !self.pools.is_empty() => {
+                Err(AdminError::new(format!("there is no pool {name:?}; \"tier0 status\" lists the pools")))
             }
+            _ => Err(AdminError::new("the array's drives are memory, so there is nothing to administer")),
         }
     }
 

@@ -165,12 +165,12 @@ impl Control {
     }
 }
 
-/// What clients were told that came before, where that is not so any more.
+/// What clients do that connected before, where they were told what is not so any more.
 fn told_before(before: Option<WriteCache>, now: Option<&Caching>) -> String {
     let is_volatile = |mode: WriteCache| mode == WriteCache::Volatile;
     match (before, now) {
         (Some(before), Some(now)) if is_volatile(before) != is_volatile(now.write) => {
-            format!("; clients that are connected were told {before} when they came")
+            format!("; clients that connected while it was {before} go by that until they connect anew")
         }
         _ => String::new(),
     }

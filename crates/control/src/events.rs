@@ -218,12 +218,12 @@ impl Control {
 
 /// An event as a line of the log.
 fn log(event: &Event) {
-    let text = format!("{}: {}", event.thing, event.what);
+    let remedy = if event.remedy.is_empty() { String::new() } else { format!("; {}", event.remedy) };
+    let text = format!("{}: {}{remedy}", event.thing, event.what);
     match event.severity {
         Severity::Info => tracing::info!("{text}"),
-        Severity::Warning if event.remedy.is_empty() => tracing::warn!("{text}"),
-        Severity::Warning => tracing::warn!(remedy = event.remedy, "{text}"),
-        Severity::Critical => tracing::error!(remedy = event.remedy, "{text}"),
+        Severity::Warning => tracing::warn!("{text}"),
+        Severity::Critical => tracing::error!("{text}"),
     }
 }
 

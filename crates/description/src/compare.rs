@@ -123,6 +123,7 @@ impl Description {
             ));
         }
         texts.extend(flash_cache_differs(wanted, there));
+        texts.extend(flash_cache_writes_in_vain(wanted, there));
         for group in &wanted.groups {
             for name in names(self, &group.drives) {
                 let own = |other: &&GroupDescription| names(actual, &other.drives).contains(&name);
@@ -291,6 +292,16 @@ fn flash_cache_differs(wanted: &PoolDescription, actual: &PoolDescription) -> Op
         format!(
             "pool {:?}: the flash cache has {there}, and the array file says {said}: it gets that at the start, if its drives are \
              there and have room; else correct the file",
+            wanted.name
+        )
+    })
+}
+
+fn flash_cache_writes_in_vain(wanted: &PoolDescription, actual: &PoolDescription) -> Option<String> {
+    let has_one = |pool: &PoolDescription| pool.flash_cache.bytes.is_some_and(|bytes| bytes.0 > 0);
+    wanted.flash_cache.writes_per_day.filter(|_| !has_one(wanted) && !has_one(actual)).map(|_| {
+        format!(
+            "pool {:?}: flash_cache_writes does nothing without a flash cache; add flash_cache = \"SIZE\", or take it out",
             wanted.name
         )
     })

@@ -67,6 +67,7 @@ fn note_pool(
             ("checksums", section.checksums == Some(true)),
             ("warn_at", section.warn_at.is_some()),
             ("reserve", section.reserve.is_some()),
+            ("flash_cache_writes", section.flash_cache_writes.is_some()),
         ];
         for (field, _) in given.into_iter().filter(|(_, given)| *given) {
             notes.push(format!("pool {name:?}: {field} does nothing on drives that are memory; take it out"));
@@ -149,6 +150,7 @@ mod tests {
         let two_logs = "raid = \"raid6\"\nset_size = 4\nlog_drives = [\"d4\", \"d5\"]\n";
         told(&six, two_logs, &["two drives", "three log_drives"]);
         told(MEMORY, "raid = \"raid10\"\nlog = \"64MiB\"\n", &["log", "memory"]);
+        told(MEMORY, "raid = \"raid10\"\nflash_cache_writes = 5\n", &["flash_cache_writes", "memory"]);
         told(FILES, "raid = \"raid5\"\ndrives = [\"d0\", \"d1\", \"d2\"]\n", &["\"d3\"", "no pool"]);
         assert_eq!(warnings(FILES, "raid = \"raid0\"\nlog_drives = [\"d3\"]\n"), [""; 0]);
         assert_eq!(warnings(FILES, "raid = \"raid5\"\nset_size = 4\n"), [""; 0]);

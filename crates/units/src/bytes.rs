@@ -53,11 +53,21 @@ impl ByteCount {
 
 /// Why a text is no size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseByteCountError(String);
+pub struct ParseByteCountError {
+    text: String,
+    /// Whether it would be one if there were as many bytes.
+    is_too_large: bool,
+}
 
 impl fmt::Display for ParseByteCountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not a size; write a number and a unit, as in 8KiB, 300GB or 1.5TiB", self.0)
+        let text = &self.text;
+        match self.is_too_large {
+            true => write!(f, "{text:?} is too large a size; write one below 16EiB (2^64 bytes)"),
+            false => {
+                write!(f, "{text:?} is not a size; write a number and a unit, as in 8KiB, 300GB or 1.5TiB")
+            }
+        }
     }
 }
 
@@ -69,7 +79,8 @@ impl FromStr for ByteCount {
     /// A number, whole or with a fraction, then a unit of [`UNITS`] in any case, or `k`, `m`, `g`, `t`, `p`, `e` alone
     /// for the binary ones. A number alone is bytes.
     fn from_str(text: &str) -> Result<ByteCount, ParseByteCountError> {
-        let fail = || ParseByteCountError(text.to_owned());
+        let fail = || ParseByteCountError { text: text.to_owned(), is_too_large: false };
+        let too_large = || ParseByteCountError { text: text.to_owned(), is_too_large: true };
         let trimmed = text.trim();
         let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
         let (number, unit) = (&trimmed[..split], trimmed[split..].trim());
@@ -84,10 +95,10 @@ impl FromStr for ByteCount {
             unit => UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(fail)?.1,
         };
         if let Ok(whole) = number.parse::<u64>() {
-            return whole.checked_mul(factor).map(ByteCount).ok_or_else(fail);
+            return whole.checked_mul(factor).map(ByteCount).ok_or_else(too_large);
         }
         let real = number.parse::<f64>().map_err(|_| fail())? * factor as f64;
-        if real < u64::MAX as f64 { Ok(ByteCount(real.round() as u64)) } else { Err(fail()) }
+        if real < u64::MAX as f64 { Ok(ByteCount(real.round() as u64)) } else { Err(too_large()) }
     }
 }
 
@@ -166,6 +177,10 @@ mod tests {
     fn refuses_what_is_no_size() {
         for text in ["", "GB", "-1", "12 parsecs", "1e9", "99999999999TiB", "1..2"] {
             assert!(text.parse::<ByteCount>().is_err(), "{text}");
+        }
+        for text in ["99999999TiB", "16EiB", "99999999999999999999", "16.5EiB"] {
+            let told = text.parse::<ByteCount>().expect_err("too large").to_string();
+            assert!(told.contains("too large") && told.contains("; "), "{told}");
         }
     }
 

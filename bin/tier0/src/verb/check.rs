@@ -38,8 +38,9 @@ Examples:
   tier0 check array.toml --json
 
 Ends with 2 where tier0 serve would refuse the file. Of an array that is
-served, everything is compared; of one that is not, the drives are read; of
-one that is not created yet, their sizes, as tier0 create would see them.";
+served, everything is compared; of one that is not, the drives are read. One
+that is not created yet is refused by tier0 serve; what is told then is
+whether the sizes of its drives let tier0 create make it.";
 
 /// Says what a file would do.
 #[derive(Args, Debug)]
@@ -158,6 +159,7 @@ fn not_to_be_started(description: &Description, file: &Path, error: ArrayError) 
     let is_not_created = error.is_without_pool();
     match served_already(description, file, error) {
         Failure::Input(text) if is_not_created => Failure::Input(match rehearse_creation(description) {
+            Ok(()) if sizes_are_known(description) => format!("{text}, which the sizes of its drives allow"),
             Ok(()) => text,
             Err(fault) => {
                 let fault = Failure::input(fault).text().unwrap_or_default();
@@ -166,6 +168,12 @@ fn not_to_be_started(description: &Description, file: &Path, error: ArrayError) 
         }),
         failure => failure,
     }
+}
+
+/// Whether it is known how large each drive is, or would be made.
+fn sizes_are_known(description: &Description) -> bool {
+    let is_there = |path: &PathBuf| path.exists();
+    description.drives.iter().all(|drive| drive.size.is_some() || drive.path.as_ref().is_some_and(is_there))
 }
 
 /// Whether a start would be by the user who asks.

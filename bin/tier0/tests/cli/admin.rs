@@ -390,7 +390,10 @@ fn fields_without_effect_are_told_served_or_not() {
     succeed(&["create", text(&array)]);
     assert!(!succeed(&["check", text(&array)]).contains('!'), "there is nothing to tell");
     let wrong = right
-        .replace("chunklet = \"4MiB\"", "chunklet = \"2MiB\"\nextent = \"2MiB\"\nchecksums = false")
+        .replace(
+            "chunklet = \"4MiB\"",
+            "chunklet = \"2MiB\"\nextent = \"2MiB\"\nflash_cache_writes = 5\nchecksums = false",
+        )
         .replace("log = \"8MiB\"", "log = \"1MiB\"")
         .replace("size = \"24MiB\"", "size = \"24MiB\"\nthin = true");
     std::fs::write(&array, wrong).expect("an array file");
@@ -400,6 +403,7 @@ fn fields_without_effect_are_told_served_or_not() {
         "log is 8MiB, as created, and the array file says 1MiB",
         "checksums is true, as created, and the array file says false",
         "thin is false, as created, and the array file says true",
+        "flash_cache_writes does nothing without a flash cache",
     ];
     let tells_all = |who: &str, said: &str| {
         told.iter().for_each(|words| assert!(said.contains(words), "{who} does not say {words}: {said}"));

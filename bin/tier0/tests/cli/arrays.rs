@@ -290,6 +290,8 @@ fn check_finds_what_create_would_refuse() {
     let array = file(at, "array.toml", &right);
     let told = run(&["check", text(&array)]).stderr;
     assert!(told.contains("tier0 create") && !told.contains("refused as it is"), "{told}");
+    // Nothing was told of a file that create takes.
+    assert!(told.contains("which the sizes of its drives allow"), "{told}");
 }
 
 /// A sparse file took writes until its file system was full, and it had not been told that it might.

@@ -77,6 +77,17 @@ fn ctrl_c_in_the_middle_of_the_caches_leaves_nothing_behind() {
     assert_eq!(contents(directory.path()).len(), 0, "it leaves something");
 }
 
+#[test]
+fn ctrl_c_in_the_middle_of_the_predictions_leaves_nothing_behind() {
+    let directory = directory();
+    let mut command = tier0();
+    command.args(["demo", "--time", "1s"]).env("TMPDIR", directory.path()).stdout(Stdio::piped());
+    let mut demo = Background::of(command);
+    demo.read_until(|line| line.contains("read back and checked"));
+    assert_eq!(demo.interrupt(), Some(0));
+    assert_eq!(contents(directory.path()).len(), 0, "it leaves something");
+}
+
 /// A second Ctrl-C, or any other end than the first, left half a GiB in the temporary directory.
 #[test]
 fn the_demo_leaves_nothing_behind() {
@@ -122,4 +133,18 @@ fn the_demo_uses_no_directory_of_others() {
     // The demo overwrote the volume of an array that another user had made.
     file(directory.path(), "array.toml", "[array]\nname = \"ours\"\n");
     refuse(&["demo", "--once", "--dir", text(directory.path())], 2, &["--dir", "no demo has made"]);
+    refuse(&["demo", "--once", "--dir", "/dev/null"], 2, &["/dev/null is not a directory"]);
+}
+
+/// It was made, and its table was of zeros.
+#[test]
+fn a_demo_takes_time() {
+    let directory = directory();
+    let place = directory.path().join("demo");
+    refuse(&["demo", "--time", "0s", "--dir", text(&place)], 2, &["--time", "name a longer one"]);
+    assert!(!place.exists());
+    let shown = json(&["demo", "--once", "--time", "1ms", "--no-caches", "--dir", text(&place)]);
+    for drive in shown["predicted"].as_array().expect("predictions") {
+        assert!(drive["report"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0), "{drive}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::{directory, file, json, refuse, succeed, text};
+use crate::support::{directory, file, json, refuse, run, succeed, text};
 
 /// The measured drives, which are no part of the project.
 const MEASURED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/disksim");
@@ -135,4 +135,24 @@ fn a_trace_is_replayed_against_policies_and_sizes() {
     refuse(&["lab", "replay", "/nowhere"], 2, &["/nowhere"]);
     let binary = file(directory.path(), "blocks.bin", "\u{1}\0\0\0\u{2}\0\0\0");
     refuse(&["lab", "replay", text(&binary)], 2, &["blocks.bin", "u32-le"]);
+    refuse(&["lab", "replay", text(&trace), "--threads", "0"], 2, &["at least 1 thread"]);
+}
+
+/// Each size beyond the trace had a row, and nothing said that all were of the same cache.
+#[test]
+fn sizes_beyond_a_trace_are_told_and_tried_once() {
+    let directory = directory();
+    let trace = looping_trace(directory.path());
+    let sizes = ["lab", "replay", text(&trace), "--size", "500", "--size", "1GiB", "--policy", "lru"];
+    let ended = run(&sizes);
+    for size in ["500", "1GiB"] {
+        let told = format!(
+            "--size {size} is more than the trace touches (200 blocks); it is replayed with 200 blocks"
+        );
+        assert!(ended.stderr.contains(&told), "{}", ended.stderr);
+    }
+    let tried = json(&sizes)["tried"].as_array().map(Vec::len);
+    assert_eq!(tried, Some(2), "the policy and the optimum");
+    let told = succeed(&["lab", "replay", text(&trace), "--limit", "1"]);
+    assert!(told.contains("1 request, 1 of them reads, of 1 block (4KiB)"), "{told}");
 }

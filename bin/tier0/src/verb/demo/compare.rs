@@ -36,6 +36,9 @@ pub(super) struct Prediction {
 }
 
 /// Predicts `description` under `load` on each of [`DRIVES`].
+///
+/// # Errors
+/// What goes wrong; [`Failure::Interrupted`] where a signal came.
 pub(super) fn predict(
     description: &Description,
     load: LoadSpec,
@@ -44,14 +47,19 @@ pub(super) fn predict(
 ) -> Result<Vec<Prediction>, Failure> {
     let catalog = Catalog::embedded();
     let load = LoadSpec { limits: RunLimits { ios: Some(IOS_MAX), ..load.limits }, ..load };
+    let go_on = || if signals.raised() { Err(Failure::Interrupted) } else { Ok(()) };
     let mut predictions = Vec::new();
     for id in DRIVES {
+        // Making a twin takes seconds, and no time of its world.
+        go_on()?;
         bar.set_message(format!("predicting {id}"));
         let drive = catalog.drive(id).map_err(Failure::input)?;
         let twin = on_drives(description, drive);
         let volume_bytes = twin.volumes[0].sectors.bytes().0;
         let twin = Twin::new(&catalog, twin, None)?;
+        go_on()?;
         let report = twin.load(None, load.clone(), signals, show_on(bar))?;
+        go_on()?;
         crate::driving::verdict(&report)?;
         let class = drive.class().to_owned();
         predictions.push(Prediction { drive: id.to_owned(), class, volume_bytes, report });

@@ -53,6 +53,12 @@ impl Place {
                 wanted.display()
             ))
         };
+        if wanted.exists() && !wanted.is_dir() {
+            return Err(Failure::Input(format!(
+                "{} is not a directory; name another place with --dir",
+                wanted.display()
+            )));
+        }
         std::fs::create_dir_all(wanted).map_err(failed)?;
         let directory = std::fs::canonicalize(wanted).map_err(failed)?;
         let new = !directory.join("array.toml").exists();

@@ -59,6 +59,9 @@ const QUEUE_DEPTH: u32 = 32;
 /// Reads in percent: the share that stands for most OLTP.
 const READ_PERCENT: f64 = 70.0;
 
+/// A prediction is of so long at the least: some hundred requests of the slowest drives.
+const PREDICTED_MIN: Nanos = Nanos::from_secs(1);
+
 /// How long a row of the live table stands for.
 const ROW: Nanos = Nanos::from_secs(1);
 
@@ -70,8 +73,9 @@ pub(crate) struct Demo {
     /// [default: a temporary directory, removed at the end]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How long to load the array; the part about caches takes somewhat more than twice as long after that
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    /// How long to load the array. The predictions come on top, some 20 s, and the part about caches, somewhat more than
+    /// twice as long
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     time: Nanos,
     /// Leave out what caches are worth
     #[arg(long)]
@@ -82,6 +86,13 @@ pub(crate) struct Demo {
     /// Print JSON, without the live table
     #[arg(long)]
     json: bool,
+}
+
+fn parse_time(text: &str) -> Result<Nanos, String> {
+    match parse_duration(text).map_err(|error| error.to_string())? {
+        Nanos::ZERO => Err("in no time nothing is measured; name a longer one, as in 10s".to_owned()),
+        time => Ok(time),
+    }
 }
 
 /// The result for JSON.
@@ -150,7 +161,7 @@ fn show(
         print(&format!("{}\n", table::verified(&measured)))?;
     }
     let bar = live_line(global.quiet == 0 && !verb.json);
-    let predicted = compare::predict(description, load(verb.time), signals, &bar);
+    let predicted = compare::predict(description, load(verb.time.max(PREDICTED_MIN)), signals, &bar);
     bar.finish_and_clear();
     let predicted = predicted?;
     if !verb.json {

@@ -7,6 +7,8 @@ mod run;
 mod sensitivity;
 mod validate_drive;
 
+use std::num::NonZeroUsize;
+
 use clap::Subcommand;
 
 use crate::cli::Global;
@@ -37,6 +39,14 @@ pub(crate) enum Lab {
     Replay(Box<replay::Replay>),
     /// Compare the disk model with the measured service times of a drive
     ValidateDrive(validate_drive::ValidateDrive),
+}
+
+/// How many threads to use.
+fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse::<usize>() {
+        Ok(threads) => NonZeroUsize::new(threads).ok_or_else(|| "it takes at least 1 thread".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Does it.

@@ -1,5 +1,6 @@
 //! `tier0 lab replay`: a block trace against cache policies.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use tier0_policy::PolicyKind;
 use tier0_trace::Format;
 use tier0_units::ByteCount;
 
+use super::parse_threads;
 use super::run::{check_writable, commit, failure};
 use crate::cli::Global;
 use crate::driving::live_line;
@@ -74,7 +76,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Use so many threads [default: one per core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<NonZeroUsize>,
     /// Print JSON
     #[arg(long)]
@@ -95,6 +97,15 @@ enum WriteMode {
 enum Size {
     Blocks(u64),
     Bytes(ByteCount),
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Size::Blocks(blocks) => write!(f, "{blocks}"),
+            Size::Bytes(bytes) => write!(f, "{bytes}"),
+        }
+    }
 }
 
 fn parse_size(text: &str) -> Result<Size, String> {
@@ -184,20 +195,24 @@ fn plan(verb: &Replay, requests: &Requests) -> Result<Plan, Failure> {
         Size::Blocks(blocks) => *blocks,
         Size::Bytes(bytes) => (bytes.0 / requests.block_bytes()).max(1),
     };
-    let mut sizes: Vec<u64> = match verb.sizes.is_empty() && verb.curve.is_none() {
-        true => SIZES.map(|share| ((distinct as f64 * share) as u64).max(1)).to_vec(),
-        false => verb.sizes.iter().map(in_blocks).collect(),
-    };
     if requests.has_objects() && verb.sizes.iter().any(|size| matches!(size, Size::Bytes(_))) {
         return Err(Failure::Input(
             "this trace is of objects with sizes of their own; give --size in objects, a number without a unit"
                 .to_owned(),
         ));
     }
+    for size in verb.sizes.iter().filter(|size| in_blocks(size) > distinct) {
+        let all = blocks(distinct);
+        tracing::warn!("--size {size} is more than the trace touches ({all}); it is replayed with {all}");
+    }
+    let asked: Vec<u64> = match verb.sizes.is_empty() && verb.curve.is_none() {
+        true => SIZES.map(|share| ((distinct as f64 * share) as u64).max(1)).to_vec(),
+        false => verb.sizes.iter().map(in_blocks).collect(),
+    };
+    // A cache that holds everything is as good as any that is larger.
+    let mut sizes: Vec<usize> = asked.into_iter().map(|size| size.min(distinct.max(1)) as usize).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    // A cache that holds everything is as good as any that is larger.
-    let sizes = sizes.into_iter().map(|size| size.min(distinct.max(1)) as usize).collect();
     let mut policies = verb.policies.clone();
     policies.sort_unstable();
     policies.dedup();
@@ -208,12 +223,21 @@ fn plan(verb: &Replay, requests: &Requests) -> Result<Plan, Failure> {
     Ok(Plan { policies, sizes, curve_points: verb.curve, threads: verb.threads.unwrap_or(cores) })
 }
 
+fn blocks(count: u64) -> String {
+    format!("{} block{}", thousands(count as f64), plural(count))
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
 fn describe(requests: &Requests) -> String {
     format!(
-        "{} requests, {} of them reads, of {} blocks ({})",
+        "{} request{}, {} of them reads, of {} ({})",
         thousands(requests.count() as f64),
+        plural(requests.count()),
         thousands(requests.reads() as f64),
-        thousands(f64::from(requests.distinct())),
+        blocks(u64::from(requests.distinct())),
         ByteCount(requests.distinct_bytes())
     )
 }

@@ -11,6 +11,7 @@ use tier0_lab::report::{Provenance, html, terminal};
 use tier0_lab::run::{RunOptions, RunPhase, RunProgress, StudyOutcome};
 use tier0_lab::study::Study;
 
+use super::parse_threads;
 use crate::cli::Global;
 use crate::driving::live_line;
 use crate::failure::Failure;
@@ -39,7 +40,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Simulate on so many threads [default: one per core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<NonZeroUsize>,
     /// Another seed than the study's
     #[arg(long, value_name = "N")]

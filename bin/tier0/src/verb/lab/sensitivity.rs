@@ -8,6 +8,7 @@ use tier0_lab::run::RunOptions;
 use tier0_lab::sensitivity::sensitivity;
 use tier0_lab::study::Study;
 
+use super::parse_threads;
 use super::run::{commit, failure, show};
 use crate::cli::Global;
 use crate::driving::live_line;
@@ -31,7 +32,7 @@ pub(crate) struct Sensitivity {
     #[arg(value_name = "STUDY")]
     study: String,
     /// Simulate on so many threads [default: one per core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<NonZeroUsize>,
     /// Another seed than the study's
     #[arg(long, value_name = "N")]

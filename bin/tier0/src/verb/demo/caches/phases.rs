@@ -91,6 +91,13 @@ pub(super) struct PhaseReport {
     rows: Vec<Figures>,
 }
 
+impl PhaseReport {
+    /// Reads from flash in all of it that took longer than the array waits for them.
+    pub(super) fn flash_slow_reads(&self) -> u64 {
+        self.rows.iter().map(|row| row.flash_slow_reads).sum()
+    }
+}
+
 /// What the volume did in some time, as the array counts it.
 #[derive(Clone, Serialize)]
 pub(super) struct Figures {
@@ -112,6 +119,8 @@ pub(super) struct Figures {
     reads_from_flash: u64,
     /// The others.
     reads_from_disks: u64,
+    /// Reads from flash that took longer than the array waits for them, so that disks answered.
+    flash_slow_reads: u64,
 }
 
 impl Figures {
@@ -135,6 +144,7 @@ impl Figures {
             reads_from_memory,
             reads_from_flash,
             reads_from_disks: reads - reads_from_memory - reads_from_flash,
+            flash_slow_reads: flash.slow_reads,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tier0_units::{ByteCount, Nanos};
+use tier0_units::{ByteCount, Nanos, counted};
 
 use super::modelled::{DATA, DISK, DISKS, FLASH, PAGE, VOLUME_SIZE};
 use super::phases::{Figures, Phase, PhaseReport};
@@ -15,7 +15,8 @@ pub(super) fn introduction(directory: &Path) -> String {
         "\nWhat caches are worth, on an array of {DISKS} x {DISK} as raid10 and one {FLASH}: each request takes\n\
          as long as the modelled drive would take, by the clock on the wall. The data lie in sparse files.\n\
          The load: {PAGE} pages, zipf({ZIPF}) over {DATA} in a volume of {VOLUME_SIZE}, {READ_PERCENT:.0} % reads, {QUEUE_DEPTH} outstanding,\n\
-         every page checked. It goes on while the caches are added. To look yourself meanwhile:\n\
+         every page checked. It goes on while the caches are added. The write log lies on two of the disks, so\n\
+         writes wait for disks in all phases; a log on flash would make them fast. To look yourself meanwhile:\n\
          \x20 tier0 iostat {} 1\n\n",
         super::modelled::file(directory).display()
     )
@@ -104,11 +105,24 @@ pub(super) fn summary(caches: &Caches) -> String {
     align_right(&mut table, 1..9);
     format!(
         "\n{}\n\nMeasured, at the end of each phase: memory had room for {}, flash for all {}.\n\
-         These disks alone do more than those predicted above: what is hot is in their own buffers, and what\n\
-         they hold lies close together.\n",
+         Alone, these disks may do more than those predicted above: what is hot is in their own buffers, and\n\
+         what they hold lies close together.\n{}",
         rendered(&table),
         mib(caches.memory_bytes),
-        mib(caches.data_bytes)
+        mib(caches.data_bytes),
+        slow_flash(caches.phases.iter().map(PhaseReport::flash_slow_reads).sum())
+    )
+}
+
+/// Why flash answers less than it could, where it was slow.
+fn slow_flash(reads: u64) -> String {
+    if reads == 0 {
+        return String::new();
+    }
+    format!(
+        "\nFlash did not answer {} in time, so disks did. After several in a row the array leaves the drive alone\n\
+         for some seconds. A modelled SSD is that slow where this machine is busy with other work.\n",
+        counted(reads, "read")
     )
 }
 
