@@ -24,7 +24,8 @@ pub(crate) fn silent_server(description: &Description, file: &Path) -> Option<St
     let held: Vec<(u32, &str, &Path)> = held.collect();
     if let Some((_, drive, path)) = held.iter().find(|(process, ..)| *process == std::process::id()) {
         return Some(format!(
-            "drive {drive:?} ({path:?}) does not answer: this process has opened it and still waits for it; look at what the              system says of it, or leave it out (--without {drive}), which gives it up"
+            "drive {drive:?} ({path:?}) does not answer: this process has opened it and still waits for it; look at what the \
+             system says of it, or leave it out (--without {drive}), which gives it up"
         ));
     }
     if let Some((process, drive, _)) = held.iter().find(|(process, ..)| serves(*process, file)) {

@@ -51,15 +51,19 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let model = |id: &str| {
         Model::of(&catalog, id).map_err(|error| BenchError::Failed(format!("drive model {id}: {error}")))
     };
-    let (disk, ssd) = (model(DISK)?, model(SSD)?);
+    // Making them takes a while, and memory has none.
+    let models = match &options.dir {
+        Some(directory) => Some((directory, model(DISK)?, model(SSD)?)),
+        None => None,
+    };
     let mut counts = Vec::new();
     for number in 0..=DISKS {
         let is_disk = number < DISKS;
         let name = if is_disk { format!("disk{number}") } else { "ssd".to_owned() };
         let shown = if is_disk { sizes.disk_sectors() } else { sizes.ssd_sectors() };
-        let drive = match &options.dir {
-            Some(directory) => {
-                modelled(&world, if is_disk { &disk } else { &ssd }, directory, &name, number)?
+        let drive = match &models {
+            Some((directory, disk, ssd)) => {
+                modelled(&world, if is_disk { disk } else { ssd }, directory, &name, number)?
             }
             None => {
                 let medium =
