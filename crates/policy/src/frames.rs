@@ -1,5 +1,6 @@
 //! Frames, their pages and where to find them, and the lists that policies keep them in.
 
+use crate::Part;
 use crate::index::Index;
 
 /// A page, by whatever number its cache gives it; no two pages have the same.
@@ -10,6 +11,11 @@ pub struct PageKey(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame(pub u32);
 
+/// Pages of a block at most: 64 KiB of a database, and no more steps than one request may take.
+const BLOCK_MAX: u8 = 16;
+/// Bits of a frame's mark for its list; above them is its place in its block, which is 0 for the first page.
+const LIST_BITS: u32 = 2;
+
 /// No frame.
 const NONE: u32 = u32::MAX;
 
@@ -18,13 +24,16 @@ pub(crate) struct Frames<const LISTS: usize> {
     pages: Vec<u64>,
     index: Index,
     links: Vec<Links>,
-    list_of: Vec<u8>,
+    /// The list of a frame that is in one, and its place in its block.
+    marks: Vec<u8>,
     lists: [List; LISTS],
     /// Free frames are linked by `older`.
     free: u32,
     used: usize,
     /// How many may have a page.
     limit: usize,
+    /// The frame that was put to a list last for a request.
+    last: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -55,7 +64,8 @@ impl<const LISTS: usize> Frames<LISTS> {
             pages: vec![0; capacity],
             index: Index::new(capacity),
             links,
-            list_of: vec![0; capacity],
+            marks: vec![0; capacity],
+            last: NONE,
             lists: [empty; LISTS],
             free: 0,
             used: 0,
@@ -99,7 +109,7 @@ impl<const LISTS: usize> Frames<LISTS> {
 
     #[inline]
     pub(crate) fn list_of(&self, frame: Frame) -> usize {
-        self.list_of[frame.0 as usize].into()
+        (self.marks[frame.0 as usize] & ((1 << LIST_BITS) - 1)).into()
     }
 
     pub(crate) fn oldest(&self, list: usize) -> Option<Frame> {
@@ -128,9 +138,42 @@ impl<const LISTS: usize> Frames<LISTS> {
         self.used -= 1;
     }
 
-    /// Puts a frame that is in no list to the newest of one.
+    /// Puts a frame that is in no list to the newest of one, for a request whose part its page is.
     #[inline]
-    pub(crate) fn push_newest(&mut self, list: usize, frame: Frame) {
+    pub(crate) fn push_asked(&mut self, list: usize, frame: Frame, part: Part) {
+        let before = some(self.last).filter(|last| part == Part::Next && self.lists[list].newest == last.0);
+        let place = before.map_or(0, |last| (self.place(last) + 1) % BLOCK_MAX);
+        self.push_newest(list, frame, place);
+        self.last = frame.0;
+    }
+
+    /// A page was asked for that is not there: what comes next is not of one block with what was before.
+    #[inline]
+    pub(crate) fn interrupt(&mut self) {
+        self.last = NONE;
+    }
+
+    /// Moves a frame from its list to the newest of one, for a request whose part its page is.
+    #[inline]
+    pub(crate) fn move_asked(&mut self, list: usize, frame: Frame, part: Part) {
+        self.unlink(frame);
+        self.push_asked(list, frame, part);
+    }
+
+    /// The next newer frame, where it is of the same block.
+    #[inline]
+    pub(crate) fn next_of_block(&self, frame: Frame) -> Option<Frame> {
+        some(self.links[frame.0 as usize].newer).filter(|newer| self.place(*newer) > 0)
+    }
+
+    /// The place in its block.
+    #[inline]
+    fn place(&self, frame: Frame) -> u8 {
+        self.marks[frame.0 as usize] >> LIST_BITS
+    }
+
+    #[inline]
+    fn push_newest(&mut self, list: usize, frame: Frame, place: u8) {
         let List { newest, .. } = self.lists[list];
         self.links[frame.0 as usize] = Links { newer: NONE, older: newest };
         match newest {
@@ -138,32 +181,28 @@ impl<const LISTS: usize> Frames<LISTS> {
             newest => self.links[newest as usize].newer = frame.0,
         }
         self.lists[list].newest = frame.0;
-        self.entered(list, frame);
+        self.entered(list, frame, place);
     }
 
-    /// Moves a frame from its list to the newest of one.
-    #[inline]
-    pub(crate) fn move_newest(&mut self, list: usize, frame: Frame) {
-        self.unlink(frame);
-        self.push_newest(list, frame);
+    /// The frames of the block that begins with one.
+    pub(crate) fn block(&self, first: Frame) -> impl Iterator<Item = Frame> + '_ {
+        std::iter::successors(Some(first), |frame| self.next_of_block(*frame))
     }
 
-    /// Moves a frame from its list to the oldest of one.
-    pub(crate) fn move_oldest(&mut self, list: usize, frame: Frame) {
-        self.unlink(frame);
-        let List { oldest, .. } = self.lists[list];
-        self.links[frame.0 as usize] = Links { newer: oldest, older: NONE };
-        match oldest {
-            NONE => self.lists[list].newest = frame.0,
-            oldest => self.links[oldest as usize].older = frame.0,
+    /// Moves the block that begins with a frame from its list to the newest of one.
+    pub(crate) fn move_block_newest(&mut self, list: usize, first: Frame) {
+        let mut next = Some(first);
+        for place in 0.. {
+            let Some(frame) = next else { break };
+            next = self.next_of_block(frame);
+            self.unlink(frame);
+            self.push_newest(list, frame, place);
         }
-        self.lists[list].oldest = frame.0;
-        self.entered(list, frame);
     }
 
-    fn entered(&mut self, list: usize, frame: Frame) {
+    fn entered(&mut self, list: usize, frame: Frame, place: u8) {
         self.lists[list].len += 1;
-        self.list_of[frame.0 as usize] = list as u8;
+        self.marks[frame.0 as usize] = list as u8 | place << LIST_BITS;
     }
 
     #[inline]
@@ -172,7 +211,13 @@ impl<const LISTS: usize> Frames<LISTS> {
         let Links { newer, older } = self.links[frame.0 as usize];
         match newer {
             NONE => self.lists[list].newest = older,
-            newer => self.links[newer as usize].older = older,
+            newer => {
+                self.links[newer as usize].older = older;
+                // The rest of a block begins with its next page where the first leaves.
+                if self.place(frame) == 0 {
+                    self.marks[newer as usize] &= (1 << LIST_BITS) - 1;
+                }
+            }
         }
         match older {
             NONE => self.lists[list].oldest = newer,
@@ -206,16 +251,53 @@ mod tests {
         let taken: Vec<Frame> =
             (0..3).map(|page| frames.take_free(PageKey(page)).expect("it is free")).collect();
         assert_eq!(frames.take_free(PageKey(3)), None, "all are taken");
-        taken.iter().for_each(|frame| frames.push_newest(0, *frame));
+        taken.iter().for_each(|frame| frames.push_asked(0, *frame, Part::First));
         assert_eq!(frames.oldest(0), Some(taken[0]));
-        frames.move_newest(0, taken[0]);
+        frames.move_asked(0, taken[0], Part::First);
         assert_eq!(frames.oldest(0), Some(taken[1]));
-        frames.move_newest(1, taken[2]);
-        frames.move_oldest(1, taken[0]);
-        assert_eq!((frames.len(0), frames.len(1), frames.oldest(1)), (1, 2, Some(taken[0])));
-        frames.free(taken[0]);
-        assert_eq!((frames.used(), frames.oldest(1)), (2, Some(taken[2])));
-        assert_eq!(frames.take_free(PageKey(9)), Some(taken[0]));
-        assert_eq!(frames.page(taken[0]), PageKey(9));
+        frames.move_block_newest(1, taken[2]);
+        frames.move_block_newest(1, taken[0]);
+        assert_eq!((frames.len(0), frames.len(1), frames.oldest(1)), (1, 2, Some(taken[2])));
+        frames.free(taken[2]);
+        assert_eq!((frames.used(), frames.oldest(1)), (2, Some(taken[0])));
+        assert_eq!(frames.take_free(PageKey(9)), Some(taken[2]));
+        assert_eq!(frames.page(taken[2]), PageKey(9));
+    }
+
+    #[test]
+    fn a_block_stays_one_until_some_of_it_leaves() {
+        let mut frames = Frames::<2>::new(100);
+        let ask = |frames: &mut Frames<2>, page: u64, part| {
+            let frame = frames.take_free(PageKey(page)).expect("it is free");
+            frames.push_asked(0, frame, part);
+            frame
+        };
+        let block = |frames: &Frames<2>, first: Frame| -> Vec<u64> {
+            frames.block(first).map(|frame| frames.page(frame).0).collect()
+        };
+        let alone = ask(&mut frames, 0, Part::First);
+        let first = ask(&mut frames, 1, Part::First);
+        let second = ask(&mut frames, 2, Part::Next);
+        let third = ask(&mut frames, 3, Part::Next);
+        ask(&mut frames, 4, Part::First);
+        assert_eq!((block(&frames, alone), block(&frames, first)), (vec![0], vec![1, 2, 3]));
+        frames.move_block_newest(1, first);
+        assert_eq!((frames.oldest(1), block(&frames, first)), (Some(first), vec![1, 2, 3]));
+        frames.move_block_newest(0, first);
+        assert_eq!((frames.oldest(0), block(&frames, first)), (Some(alone), vec![1, 2, 3]));
+        frames.free(second);
+        assert_eq!(block(&frames, first), [1, 3]);
+        frames.free(first);
+        assert_eq!(block(&frames, third), [3]);
+        // What another list has got since was not asked for together.
+        frames.move_asked(1, third, Part::First);
+        frames.move_asked(0, alone, Part::Next);
+        assert_eq!((block(&frames, third), block(&frames, alone)), (vec![3], vec![0]));
+        frames.interrupt();
+        let begins = ask(&mut frames, 10, Part::Next);
+        (11..60).for_each(|page| {
+            ask(&mut frames, page, Part::Next);
+        });
+        assert_eq!((block(&frames, alone), block(&frames, begins)), (vec![0], (10..26).collect()));
     }
 }

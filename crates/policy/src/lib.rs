@@ -37,6 +37,16 @@ pub struct Inserted {
     pub evicted: Option<PageKey>,
 }
 
+/// Which page of a request one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The first, or the only one.
+    First,
+    /// Another one, asked for right after the page that was asked for or taken in last. A block of a database is some pages, and
+    /// what is left of it is of no use without the rest: a policy may keep them as a whole.
+    Next,
+}
+
 /// Decides which pages a cache keeps.
 pub trait Policy {
     /// How many frames there are.
@@ -58,7 +68,7 @@ pub trait Policy {
     }
 
     /// Where a page lies. It counts as asked for, whether it is there or not.
-    fn get(&mut self, page: PageKey) -> Option<Frame>;
+    fn get(&mut self, page: PageKey, part: Part) -> Option<Frame>;
 
     /// Where a page lies, without counting that as a request.
     fn peek(&self, page: PageKey) -> Option<Frame>;
@@ -67,7 +77,7 @@ pub trait Policy {
     ///
     /// # Panics
     /// Where the page is there.
-    fn insert(&mut self, page: PageKey) -> Inserted;
+    fn insert(&mut self, page: PageKey, part: Part) -> Inserted;
 
     /// Forgets a page: its frame is free.
     fn remove(&mut self, page: PageKey) -> Option<Frame>;

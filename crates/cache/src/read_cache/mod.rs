@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
 
-use tier0_policy::{Frame, PageKey, Policy, PolicyKind};
+use tier0_policy::{Frame, PageKey, Part, Policy, PolicyKind};
 use tier0_units::{ByteCount, PAGE_SECTORS, SECTOR_BYTES};
 use tier0_world::sync::Notify;
-use tier0_world::{BufMut, PageStore, PayloadWidth};
+use tier0_world::{Buf, BufMut, PageStore, PayloadWidth};
 
 pub(crate) use self::fills::Fill;
 use self::fills::Fills;
@@ -27,6 +27,8 @@ const PAGE_BITS: u32 = 16;
 const FILL_SECTORS_MAX: u32 = 128;
 /// Larger reads do not look for their pages either. Those of readers for whom is read ahead may be as long.
 const SECTORS_MAX: u32 = 256;
+/// Written pages of so large a part of a slot are taken for one block: 16 KiB, the largest that is common with databases.
+const WRITTEN_TOGETHER: u32 = 4;
 /// Nothing is read ahead while pages for more than this part of the room are under way.
 const PREFETCH_PART: usize = 8;
 /// What is read ahead of one reader takes at most this part of the room.
@@ -194,8 +196,11 @@ impl ReadCache {
         let end = first_sector + u64::from(buf.sectors());
         let bytes = buf.as_mut_slice();
         let (mut is_whole, mut was_written, mut was_prefetched, mut again) = (true, false, false, false);
+        let mut part = Part::First;
         for page in pages {
-            let Some(frame) = state.policy.get(key(slot, page)) else {
+            let found = state.policy.get(key(slot, page), part);
+            part = Part::Next;
+            let Some(frame) = found else {
                 is_whole = false;
                 continue;
             };
@@ -298,18 +303,27 @@ impl ReadCache {
         if buf.as_slice().len() != buf.sectors() as usize * width {
             return;
         }
+        let mut part = Part::First;
         for start in
             (whole..end).step_by(PAGE_SECTORS as usize).take_while(|start| start + PAGE_SECTORS <= end)
         {
             let at = (start - first_sector) as usize * width;
             let bytes = &buf.as_slice()[at..at + PAGE_SECTORS as usize * width];
-            state.insert(slot, (start / PAGE_SECTORS) as u32, bytes, source);
+            let came_in = state.insert(slot, (start / PAGE_SECTORS) as u32, bytes, source, part);
+            part = if came_in { Part::Next } else { Part::First };
         }
     }
 
-    /// Takes in a page that was written, which its slot holds by now.
-    pub(crate) fn keep_written(&self, slot: u64, page: u32, content: &[u8]) {
-        self.state.borrow_mut().insert(slot, page, content, Source::Write);
+    /// Takes in pages that were written, in ascending order, which their slot holds by now.
+    pub(crate) fn keep_written(&self, slot: u64, pages: &[(u32, Buf)]) {
+        let mut state = self.state.borrow_mut();
+        let mut last = None;
+        for (page, content) in pages {
+            let block = page / WRITTEN_TOGETHER;
+            let part = if last == Some(block) { Part::Next } else { Part::First };
+            let came_in = state.insert(slot, *page, content.as_slice(), Source::Write, part);
+            last = came_in.then_some(block);
+        }
     }
 
     /// What pages of a slot hold is about to change, or has changed.
@@ -329,13 +343,14 @@ impl ReadCache {
 }
 
 impl State {
-    fn insert(&mut self, slot: u64, page: u32, content: &[u8], source: Source) {
+    /// Takes in a page; whether it was not there.
+    fn insert(&mut self, slot: u64, page: u32, content: &[u8], source: Source, part: Part) -> bool {
         let key = key(slot, page);
         let is_whole = content.len() == PAGE_SECTORS as usize * self.width.bytes();
         if !is_whole || self.policy.peek(key).is_some() {
-            return;
+            return false;
         }
-        let inserted = self.policy.insert(key);
+        let inserted = self.policy.insert(key, part);
         self.status.inserted += 1;
         self.status.prefetched += u64::from(source == Source::Prefetch);
         self.status.evicted += u64::from(inserted.evicted.is_some());
@@ -344,6 +359,7 @@ impl State {
         *origin = Origin::of(source);
         self.store.page_mut(inserted.frame.0 as usize).copy_from_slice(content);
         self.touch(slot, true);
+        true
     }
 
     fn remove(&mut self, slot: u64, page: u32) {
@@ -465,7 +481,7 @@ mod tests {
     #[test]
     fn a_page_that_was_written_is_counted_apart() {
         let cache = cache(8, PayloadWidth::new(2));
-        cache.keep_written(5, 1, &[3; 16]);
+        cache.keep_written(5, &[(1, filled(8, 3).freeze())]);
         assert_eq!(look(&cache, 5, 8, 8), Some(vec![3; 16]));
         cache.count_dirty_hit();
         assert_eq!((cache.status().write_hits, cache.status().read_hits), (2, 0));

@@ -151,9 +151,7 @@ impl Inner {
             let mut state = self.state.borrow_mut();
             for (place, taken) in batch.slots.iter().enumerate() {
                 if let Some(clean) = self.clean.get() {
-                    for (number, content) in state.unchanged(taken, |_, page| page.was_read()) {
-                        clean.keep_written(taken.slot.slot, number, content.as_slice());
-                    }
+                    clean.keep_written(taken.slot.slot, &state.unchanged(taken, |_, page| page.was_read()));
                 }
                 if let (Some(flash), Some(read)) = (self.flash.get(), read_on_flash.get(place))
                     && !read.is_empty()

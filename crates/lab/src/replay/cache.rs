@@ -1,7 +1,7 @@
 //! A cache under requests, and what it counts.
 
 use serde::Serialize;
-use tier0_policy::{PageKey, Policy};
+use tier0_policy::{PageKey, Part, Policy};
 
 use super::requests::{Requests, Touch};
 use super::{Keeper, optimum};
@@ -75,25 +75,33 @@ pub(super) fn misses(touches: &[Touch], keeper: Keeper, blocks: usize, mut told:
         Keeper::Optimum => optimum::misses(touches, blocks, told),
         Keeper::Policy(kind) => {
             let mut policy = kind.of(blocks);
-            for touch in touches {
-                let page = PageKey(touch.block().into());
-                if touch.forgets() {
-                    policy.remove(page);
-                    continue;
-                }
-                told(*touch, ask(policy.as_mut(), page));
+            for request in touches.chunk_by(|_, next| next.continues()) {
+                ask(policy.as_mut(), request, &mut told);
             }
         }
     }
 }
 
-/// Whether a page is there; it is afterwards.
-fn ask(policy: &mut dyn Policy, page: PageKey) -> bool {
-    let is_hit = policy.get(page).is_some();
-    if !is_hit {
-        policy.insert(page);
+/// Asks for the blocks of a request. As in the product, all are looked for before those that are missing come in.
+fn ask(policy: &mut dyn Policy, request: &[Touch], told: &mut impl FnMut(Touch, bool)) {
+    let page = |touch: &Touch| PageKey(touch.block().into());
+    let mut part = Part::First;
+    for touch in request {
+        if touch.forgets() {
+            policy.remove(page(touch));
+            continue;
+        }
+        told(*touch, policy.get(page(touch), part).is_some());
+        part = Part::Next;
     }
-    is_hit
+    let mut part = Part::First;
+    for touch in request.iter().filter(|touch| !touch.forgets()) {
+        let is_missing = policy.peek(page(touch)).is_none();
+        if is_missing {
+            policy.insert(page(touch), part);
+        }
+        part = if is_missing { Part::Next } else { Part::First };
+    }
 }
 
 #[cfg(test)]

@@ -64,6 +64,12 @@ impl Touch {
         self.0 & CONTINUES != 0
     }
 
+    /// The same as a request of its own.
+    #[inline]
+    pub fn alone(self) -> Touch {
+        Touch(self.0 & !CONTINUES)
+    }
+
     /// Whether it is written.
     #[inline]
     pub fn is_write(self) -> bool {

@@ -8,7 +8,7 @@ use self::sketch::Sketch;
 use crate::frames::{Frame, Frames, PageKey};
 use crate::hash::hash;
 use crate::lru::Lru;
-use crate::{Inserted, Policy};
+use crate::{Inserted, Part, Policy};
 
 const WINDOW: usize = 0;
 const PROBATION: usize = 1;
@@ -27,8 +27,6 @@ const SAMPLE_STEP: usize = 8;
 const STUBBORN: u8 = 5;
 /// One of so many does.
 const STUBBORN_ADMITTED: u64 = 128;
-/// Frames that pass between the parts at one request, so that none takes long.
-const MOVED_MAX: usize = 4;
 
 /// Recency and frequency, each with a share of the frames that follows the load.
 pub struct Adaptive {
@@ -41,6 +39,16 @@ pub struct Adaptive {
     /// Frames that the window is to have.
     window: usize,
     evictions: u64,
+    rest: Option<Rest>,
+}
+
+/// What is left of the block of which a page gave way last.
+#[derive(Clone, Copy)]
+struct Rest {
+    first: Frame,
+    list: usize,
+    /// So many pages give way next.
+    pages: usize,
 }
 
 impl Adaptive {
@@ -57,6 +65,7 @@ impl Adaptive {
             sample: Lru::new((capacity / SAMPLE_PART).max(1)),
             window: part_min(capacity),
             evictions: 0,
+            rest: None,
         }
     }
 
@@ -70,9 +79,9 @@ impl Adaptive {
         if !hash(PageKey(!page.0)).is_multiple_of(SAMPLE_PART as u64) {
             return;
         }
-        let would_be_hit = self.sample.get(page).is_some();
+        let would_be_hit = self.sample.get(page, Part::First).is_some();
         if !would_be_hit {
-            self.sample.insert(page);
+            self.sample.insert(page, Part::First);
         }
         match (is_hit, would_be_hit) {
             (false, true) => self.grow_window(SAMPLE_STEP),
@@ -101,60 +110,77 @@ impl Adaptive {
 
     /// A page gives way: which, and its frame, which is free.
     fn evict(&mut self) -> (PageKey, Frame) {
+        let rest = self.rest.take().filter(|rest| self.frames.list_of(rest.first) == rest.list);
+        let (out, winner) = rest.map_or_else(|| self.judge(), |rest| (rest.first, None));
+        let page = self.frames.page(out);
+        let list = self.frames.list_of(out);
+        match list {
+            WINDOW => self.left_window.add(page),
+            _ => self.left_main.add(page),
+        }
+        // A block that has lost to a smaller one is judged again.
+        let pages = match (rest, winner) {
+            (Some(rest), _) => rest.pages - 1,
+            (None, Some(winner)) => self.frames.block(winner).count() - 1,
+            (None, None) => self.frames.block(out).count() - 1,
+        };
+        let next = self.frames.next_of_block(out).filter(|_| pages > 0);
+        self.rest = next.map(|first| Rest { first, list, pages });
+        self.frames.free(out);
+        if let Some(winner) = winner {
+            self.frames.move_block_newest(PROBATION, winner);
+        }
+        (page, out)
+    }
+
+    /// Which page has to give way, and which one goes from the window to the main part for that.
+    fn judge(&mut self) -> (Frame, Option<Frame>) {
         let frames = &self.frames;
         let is_window_full = frames.len(WINDOW) >= self.window;
         let candidate = frames.oldest(WINDOW);
         let victim = frames.oldest(PROBATION).or(frames.oldest(PROTECTED));
-        let (out, is_beaten) = match (candidate, victim) {
-            (Some(candidate), None) => (candidate, false),
+        match (candidate, victim) {
+            (Some(candidate), None) => (candidate, None),
             (Some(candidate), Some(victim)) if is_window_full => match self.beats(candidate, victim) {
-                true => (victim, true),
-                false => (candidate, false),
+                true => (victim, Some(candidate)),
+                false => (candidate, None),
             },
-            (_, victim) => (victim.expect("a frame that is not free has a page"), false),
-        };
-        let page = self.frames.page(out);
-        match self.frames.list_of(out) {
-            WINDOW => self.left_window.add(page),
-            _ => self.left_main.add(page),
+            (_, victim) => (victim.expect("a frame that is not free has a page"), None),
         }
-        self.frames.free(out);
-        if let (true, Some(candidate)) = (is_beaten, candidate) {
-            self.frames.move_newest(PROBATION, candidate);
-        }
-        (page, out)
     }
 
     /// Whether what leaves the window is to have the victim's place in the main part.
     fn beats(&mut self, candidate: Frame, victim: Frame) -> bool {
         self.evictions += 1;
-        let count = |frame: Frame| self.sketch.estimate(self.frames.page(frame));
-        let (mine, others) = (count(candidate), count(victim));
+        let (mine, others) = (self.estimate(candidate), self.estimate(victim));
         mine > others || (mine > STUBBORN && hash(PageKey(self.evictions)).is_multiple_of(STUBBORN_ADMITTED))
     }
 
-    /// Brings the lists nearer to the lengths that they are to have.
+    /// How often the block that begins with a page is asked for. The sketch errs upwards alone, so the least of what it says of
+    /// the pages is nearest to the truth.
+    fn estimate(&self, first: Frame) -> u8 {
+        let counts = self.frames.block(first).map(|frame| self.sketch.estimate(self.frames.page(frame)));
+        counts.min().expect("a block has pages")
+    }
+
+    /// Brings the lists nearer to the lengths that they are to have, by one block each. A window that is to be longer grows by
+    /// what comes in.
     fn balance(&mut self) {
-        for _ in 0..MOVED_MAX {
-            let Some(oldest) = self.frames.oldest(WINDOW).filter(|_| self.frames.len(WINDOW) > self.window)
-            else {
-                break;
-            };
-            self.frames.move_newest(PROBATION, oldest);
+        // What is about to give way goes nowhere else.
+        if self.rest.is_some() {
+            return;
         }
-        let is_full = self.frames.used() == self.limit();
-        for _ in 0..MOVED_MAX {
-            let main = self.frames.oldest(PROBATION).or(self.frames.oldest(PROTECTED));
-            let Some(oldest) = main.filter(|_| is_full && self.frames.len(WINDOW) < self.window) else {
-                break;
-            };
-            self.frames.move_oldest(WINDOW, oldest);
-        }
-        let protected_max = (self.limit() - self.window) * 4 / 5;
-        for _ in 0..MOVED_MAX {
-            let oldest = self.frames.oldest(PROTECTED);
-            let Some(oldest) = oldest.filter(|_| self.frames.len(PROTECTED) > protected_max) else { break };
-            self.frames.move_newest(PROBATION, oldest);
+        self.shorten(WINDOW, self.window);
+        self.shorten(PROTECTED, (self.limit() - self.window) * 4 / 5);
+    }
+
+    /// Moves the oldest block of a list to probation, if the list is long enough without.
+    fn shorten(&mut self, list: usize, most: usize) {
+        let excess = self.frames.len(list).saturating_sub(most);
+        if let Some(oldest) = self.frames.oldest(list).filter(|_| excess > 0)
+            && self.frames.block(oldest).count() <= excess
+        {
+            self.frames.move_block_newest(PROBATION, oldest);
         }
     }
 }
@@ -171,6 +197,7 @@ impl Policy for Adaptive {
     fn set_limit(&mut self, frames: usize, gone: &mut dyn FnMut(PageKey, Frame)) {
         let before = self.limit();
         self.frames.set_limit(frames);
+        self.rest = None;
         self.window = (self.window as u64 * self.limit() as u64 / before as u64) as usize;
         self.shrink_window(0);
         self.grow_window(0);
@@ -186,17 +213,19 @@ impl Policy for Adaptive {
         self.frames.used()
     }
 
-    fn get(&mut self, page: PageKey) -> Option<Frame> {
+    fn get(&mut self, page: PageKey, part: Part) -> Option<Frame> {
         self.sketch.count(page);
         let found = self.peek(page);
         self.compare(page, found.is_some());
         let Some(frame) = found else {
+            self.frames.interrupt();
             self.adapt(page);
             return None;
         };
+        self.rest.take_if(|rest| rest.first == frame);
         match self.frames.list_of(frame) {
-            WINDOW => self.frames.move_newest(WINDOW, frame),
-            _ => self.frames.move_newest(PROTECTED, frame),
+            WINDOW => self.frames.move_asked(WINDOW, frame, part),
+            _ => self.frames.move_asked(PROTECTED, frame, part),
         }
         self.balance();
         Some(frame)
@@ -206,19 +235,20 @@ impl Policy for Adaptive {
         self.frames.find(page)
     }
 
-    fn insert(&mut self, page: PageKey) -> Inserted {
+    fn insert(&mut self, page: PageKey, part: Part) -> Inserted {
         let mut evicted = None;
         let frame = self.frames.take_free(page).unwrap_or_else(|| {
             evicted = Some(self.evict().0);
             self.frames.take_free(page).expect("one was freed")
         });
-        self.frames.push_newest(WINDOW, frame);
+        self.frames.push_asked(WINDOW, frame, part);
         self.balance();
         Inserted { frame, evicted }
     }
 
     fn remove(&mut self, page: PageKey) -> Option<Frame> {
         let frame = self.peek(page)?;
+        self.rest.take_if(|rest| rest.first == frame);
         self.frames.free(frame);
         Some(frame)
     }

@@ -1,7 +1,7 @@
 #![doc = include_str!("README.md")]
 
 use crate::frames::{Frame, Frames, PageKey};
-use crate::{Inserted, Policy};
+use crate::{Inserted, Part, Policy};
 
 /// The only list.
 const ALL: usize = 0;
@@ -50,9 +50,9 @@ impl Policy for Lru {
         self.frames.used()
     }
 
-    fn get(&mut self, page: PageKey) -> Option<Frame> {
+    fn get(&mut self, page: PageKey, _: Part) -> Option<Frame> {
         let frame = self.peek(page)?;
-        self.frames.move_newest(ALL, frame);
+        self.frames.move_asked(ALL, frame, Part::First);
         Some(frame)
     }
 
@@ -60,13 +60,13 @@ impl Policy for Lru {
         self.frames.find(page)
     }
 
-    fn insert(&mut self, page: PageKey) -> Inserted {
+    fn insert(&mut self, page: PageKey, _: Part) -> Inserted {
         let mut evicted = None;
         let frame = self.frames.take_free(page).unwrap_or_else(|| {
             evicted = Some(self.evict().0);
             self.frames.take_free(page).expect("one was freed")
         });
-        self.frames.push_newest(ALL, frame);
+        self.frames.push_asked(ALL, frame, Part::First);
         Inserted { frame, evicted }
     }
 
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn the_page_that_was_asked_for_longest_ago_gives_way() {
         let mut lru = Lru::new(2);
-        lru.insert(PageKey(1));
-        lru.insert(PageKey(2));
-        assert!(lru.get(PageKey(1)).is_some());
-        assert_eq!(lru.insert(PageKey(3)).evicted, Some(PageKey(2)));
-        assert_eq!((lru.get(PageKey(2)), lru.len()), (None, 2));
+        lru.insert(PageKey(1), Part::First);
+        lru.insert(PageKey(2), Part::First);
+        assert!(lru.get(PageKey(1), Part::First).is_some());
+        assert_eq!(lru.insert(PageKey(3), Part::First).evicted, Some(PageKey(2)));
+        assert_eq!((lru.get(PageKey(2), Part::First), lru.len()), (None, 2));
     }
 }

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tier0_policy::adaptive::Adaptive;
-use tier0_policy::{BOOKKEEPING_BYTES_MAX, Frame, PageKey, Policy, PolicyKind};
+use tier0_policy::{BOOKKEEPING_BYTES_MAX, Frame, PageKey, Part, Policy, PolicyKind};
 
 /// What is done to a cache.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A request: what is not there comes in.
-    Ask(u64),
+    /// A request of so many pages: what is not there comes in.
+    Ask(u64, u64),
+    /// A request of so many pages that brings in nothing.
+    Look(u64, u64),
     /// A page comes in that nobody asked for.
     Fetch(u64),
     Remove(u64),
@@ -20,7 +22,9 @@ enum Step {
 
 fn step(pages: u64) -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (0..pages).prop_map(Step::Ask),
+        6 => (0..pages, 1_u64..40).prop_map(|(page, count)| Step::Ask(page, count)),
+        6 => (0..pages).prop_map(|page| Step::Ask(page, 1)),
+        2 => (0..pages, 1_u64..40).prop_map(|(page, count)| Step::Look(page, count)),
         1 => (0..pages).prop_map(Step::Fetch),
         1 => (0..pages).prop_map(Step::Remove),
         1 => (0_usize..=100).prop_map(Step::Limit),
@@ -32,9 +36,9 @@ fn step(pages: u64) -> impl Strategy<Value = Step> {
 struct Model(BTreeMap<u64, Frame>);
 
 impl Model {
-    fn insert(&mut self, policy: &mut dyn Policy, page: u64) {
+    fn insert(&mut self, policy: &mut dyn Policy, page: u64, part: Part) {
         let was_full = self.0.len() == policy.limit();
-        let inserted = policy.insert(PageKey(page));
+        let inserted = policy.insert(PageKey(page), part);
         match inserted.evicted {
             Some(evicted) => {
                 assert!(was_full, "a page gives way only where no frame is free");
@@ -50,18 +54,32 @@ impl Model {
         self.0.insert(page, inserted.frame);
     }
 
+    fn look(&self, policy: &mut dyn Policy, page: u64, count: u64) {
+        for (page, part) in
+            (page..page + count).zip([Part::First].into_iter().chain(std::iter::repeat(Part::Next)))
+        {
+            assert_eq!(policy.get(PageKey(page), part), self.0.get(&page).copied());
+        }
+    }
+
     fn apply(&mut self, policy: &mut dyn Policy, step: Step) {
         let known = |model: &Model, page: u64| model.0.get(&page).copied();
         match step {
-            Step::Ask(page) => {
-                assert_eq!(policy.get(PageKey(page)), known(self, page));
-                if known(self, page).is_none() {
-                    self.insert(policy, page);
+            Step::Ask(page, count) => {
+                self.look(policy, page, count);
+                let mut part = Part::First;
+                for page in page..page + count {
+                    let is_missing = known(self, page).is_none();
+                    if is_missing {
+                        self.insert(policy, page, part);
+                    }
+                    part = if is_missing { Part::Next } else { Part::First };
                 }
             }
+            Step::Look(page, count) => self.look(policy, page, count),
             Step::Fetch(page) => {
                 if policy.peek(PageKey(page)).is_none() {
-                    self.insert(policy, page);
+                    self.insert(policy, page, Part::First);
                 }
             }
             Step::Remove(page) => assert_eq!(policy.remove(PageKey(page)), self.0.remove(&page)),
@@ -94,7 +112,7 @@ proptest! {
             for step in &steps {
                 model.apply(policy.as_mut(), *step);
             }
-            for page in 0..100 {
+            for page in 0..140 {
                 prop_assert_eq!(policy.peek(PageKey(page)), model.0.get(&page).copied(), "{} {}", kind, page);
             }
         }
@@ -108,10 +126,10 @@ proptest! {
         let mut lru = PolicyKind::Lru.of(frames);
         let mut recent: Vec<u64> = Vec::new();
         for page in pages {
-            let is_hit = lru.get(PageKey(page)).is_some();
+            let is_hit = lru.get(PageKey(page), Part::First).is_some();
             prop_assert_eq!(is_hit, recent.contains(&page));
             if !is_hit {
-                lru.insert(PageKey(page));
+                lru.insert(PageKey(page), Part::First);
             }
             recent.retain(|other| *other != page);
             recent.insert(0, page);
@@ -124,9 +142,9 @@ fn miss_ratio(policy: &mut dyn Policy, pages: impl Iterator<Item = u64>) -> f64 
     let (mut misses, mut requests) = (0, 0);
     for page in pages {
         requests += 1;
-        if policy.get(PageKey(page)).is_none() {
+        if policy.get(PageKey(page), Part::First).is_none() {
             misses += 1;
-            policy.insert(PageKey(page));
+            policy.insert(PageKey(page), Part::First);
         }
     }
     f64::from(misses) / f64::from(requests)
@@ -185,6 +203,56 @@ fn what_lru_serves_is_not_missed_for_long() {
         assert!(ratio < adaptive_max, "{ratio}");
     }
     assert!(miss_ratio(PolicyKind::Lru.of(1000).as_mut(), twice()) < 0.51);
+}
+
+/// A database's block is some pages, and half of it is of no use: with pages that are judged one by one, a quarter of the
+/// blocks for which there is room were hit less with two pages, and more than half with four.
+#[test]
+fn blocks_of_some_pages_are_kept_as_a_whole() {
+    for kind in PolicyKind::ALL {
+        for block in [1, 2, 4_u64] {
+            let (frames, blocks) = (4096, 8 * 4096 / block);
+            let mut policy = kind.of(frames);
+            let (mut hits, mut requests) = (0, 0);
+            for (number, random) in random(5).take(400_000 / block as usize).enumerate() {
+                let part = |page: u64| if page == 0 { Part::First } else { Part::Next };
+                let pages = (0..block).map(|page| (PageKey(random % blocks * block + page), part(page)));
+                let missing: Vec<_> =
+                    pages.filter(|(page, part)| policy.get(*page, *part).is_none()).collect();
+                if number > 100_000 / block as usize {
+                    requests += 1;
+                    hits += u32::from(missing.is_empty());
+                }
+                for (page, part) in missing {
+                    policy.insert(page, part);
+                }
+            }
+            let ratio = f64::from(hits) / f64::from(requests);
+            assert!(ratio > 0.118, "{kind}, {block}: {ratio} of 0.125");
+        }
+    }
+}
+
+/// A reader whose requests are too large to come in finds every second page only: these are no block, and do not leave as one.
+#[test]
+fn what_large_requests_find_is_not_tied_together() {
+    let mut policy = PolicyKind::Adaptive.of(10_000);
+    let hot = |number: u64| 2 * number + 1;
+    for _ in 0..4 {
+        miss_ratio(policy.as_mut(), (0..9000).map(hot));
+    }
+    for number in 0..9000 {
+        assert_eq!(policy.get(PageKey(2 * number), Part::First), None);
+        policy.get(PageKey(hot(number)), Part::Next);
+    }
+    miss_ratio(
+        policy.as_mut(),
+        (1_000_000..1_060_000)
+            .flat_map(|page| [Some(page), (page % 1000 == 0).then(|| hot(page % 9000))])
+            .flatten(),
+    );
+    let kept = (0..9000).filter(|number| policy.peek(PageKey(hot(*number))).is_some()).count();
+    assert!(kept > 7000, "{kept}");
 }
 
 #[test]
