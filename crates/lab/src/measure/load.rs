@@ -17,6 +17,8 @@ use crate::study::{Goal, Neighbour, Requests, Setup};
 const NEIGHBOUR_LASTS: Nanos = Nanos::from_secs(300_000);
 /// Neighbours draw other requests than what is measured.
 const NEIGHBOUR_SEED: u64 = 0x0e16_0000;
+/// So does what only warms caches.
+const WARMING_SEED: u64 = 0x3a71;
 
 /// Loads on the groups of sets of an array.
 #[derive(Clone)]
@@ -62,14 +64,26 @@ impl Loads {
         }
     }
 
-    /// The same with other requests, for so long.
+    /// The same with other requests to the same hot sets, for so long.
     pub(super) fn for_time(&self, time: Nanos, other_seed: u64) -> Loads {
-        let other =
-            |load: &LoadSpec| LoadSpec { seed: load.seed ^ other_seed, warm_up: Nanos::ZERO, ..load.clone() };
+        let other = |load: &LoadSpec| LoadSpec {
+            seed: load.seed ^ other_seed,
+            placement_seed: load.placement_seed.or(Some(load.seed)),
+            warm_up: Nanos::ZERO,
+            ..load.clone()
+        };
         Loads {
             measured: LoadSpec { limits: RunLimits::time(time), ..other(&self.measured) },
             neighbours: self.neighbours.iter().map(other).collect(),
         }
+    }
+
+    /// The warm-up as loads of its own, and the loads without: what fills a read cache is not to count with its hits.
+    pub(super) fn warm_up_apart(self) -> (Loads, Loads) {
+        let warming = self.for_time(self.measured.warm_up, WARMING_SEED);
+        let warm = |load: LoadSpec| LoadSpec { warm_up: Nanos::ZERO, ..load };
+        let neighbours = self.neighbours.into_iter().map(warm).collect();
+        (warming, Loads { measured: warm(self.measured), neighbours })
     }
 
     /// Plans them for their targets.

@@ -21,6 +21,7 @@ mod warm_cache;
 use serde::{Deserialize, Serialize};
 use tier0_array::simulated::ModelShelf;
 use tier0_catalog::Catalog;
+use tier0_units::Nanos;
 use tier0_workload::stats::LoadReport;
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
@@ -300,12 +301,18 @@ impl Bench {
         let assembled = self.assemble(&runtime, &description, configuration)?;
         let name = || configuration.id.clone();
         let refused = |source| LabError::Load { configuration: name(), source: Box::new(source) };
-        let loads = Loads::of(setup, seed, outstanding, effort);
+        let mut loads = Loads::of(setup, seed, outstanding, effort);
         if let Some(settling) = Settling::new(world, setup, &assembled) {
             let settling = settling.run(&loads, &assembled).map_err(refused)?;
             runtime.run(settling);
         }
-        // What filled the write cache before is no part of the load.
+        if setup.caches.read.is_some() && loads.measured.warm_up > Nanos::ZERO {
+            let (warming, warm) = loads.warm_up_apart();
+            let warming = warming.plan(world, &assembled.group, &assembled.neighbours).map_err(refused)?;
+            runtime.run(warming.run());
+            loads = warm;
+        }
+        // What filled the caches before is no part of the load.
         let counters_before = runtime.run(assembled.counters());
         let (began, before) = (world.now(), assembled.usage(world.now()));
         let runs = loads.plan(world, &assembled.group, &assembled.neighbours).map_err(refused)?;

@@ -54,9 +54,10 @@ impl<T: BlockTarget> Shared<T> {
     pub(super) fn new(world: &World, target: Rc<T>, load: &LoadSpec) -> Result<Shared<T>, RunError> {
         load.validate()?;
         let info = target.info();
+        let placement_seed = load.placement_seed.unwrap_or(load.seed);
         let mut streams = Vec::new();
         for spec in &load.streams {
-            let plan = StreamPlan::new(spec, info.sectors.bytes(), load.seed)?;
+            let plan = StreamPlan::new(spec, info.sectors.bytes(), placement_seed)?;
             let block = SectorCount(u64::from(info.block_sectors.max(1)));
             if !plan.granule().0.is_multiple_of(block.0) {
                 let (granule, block) = (plan.granule().bytes(), block.bytes());

@@ -33,6 +33,10 @@ pub struct LoadSpec {
     /// The seed of every random draw. The same seed, load and target give the same requests.
     #[serde(default = "LoadSpec::seed_default")]
     pub seed: u64,
+    /// The seed of where the pieces of zipf and of a scattered hot-cold lie; `seed` where absent. A load that goes on
+    /// with other requests keeps its hot set by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement_seed: Option<u64>,
     /// Time before the measurement begins.
     #[serde(default, with = "super::duration")]
     pub warm_up: Nanos,
@@ -56,6 +60,7 @@ impl LoadSpec {
         LoadSpec {
             streams: vec![stream],
             seed: LoadSpec::seed_default(),
+            placement_seed: None,
             warm_up: Nanos::ZERO,
             steady: None,
             limits,
@@ -125,6 +130,7 @@ mod tests {
 
     const MIXED: &str = r#"
         seed = 7
+        placement_seed = 3
         warm_up = "5s"
         interval = "500ms"
 

@@ -180,6 +180,7 @@ impl Scene {
         let seconds = |seconds: u64| Nanos::from_secs(seconds / divisor);
         let load = |outstanding: u32, time: u64, seed: u64| LoadSpec {
             seed,
+            placement_seed: Some(1),
             ..phase(self.stream(hot, outstanding), seconds(time))
         };
         let (mut requests, mut scanned) = (Curve::default(), Curve::default());

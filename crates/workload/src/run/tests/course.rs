@@ -96,6 +96,22 @@ fn the_same_seed_gives_the_same_report_and_another_does_not() {
 }
 
 #[test]
+fn other_requests_keep_the_hot_set_by_its_seed() {
+    let asked = |seed, placement_seed| {
+        let mut load = LoadSpec { seed, placement_seed, ..load(RunLimits::ios(500)) };
+        load.streams[0].pattern = "hot-cold:100/10".parse().expect("a pattern");
+        load.streams[0].scatter = Some(ByteCount::kib(16));
+        let (report, target) = run_on(PayloadWidth::NONE, load, fixed).expect("it fits");
+        (target.asked.borrow().clone(), report.read.map(|read| read.ios))
+    };
+    let (hot, reads) = asked(1, None);
+    let (same_hot, other_reads) = asked(2, Some(1));
+    assert_eq!(hot, same_hot);
+    assert_ne!(reads, other_reads, "the second run asked the same as the first");
+    assert_ne!(hot, asked(2, None).0);
+}
+
+#[test]
 fn a_report_survives_json_and_fits_a_table() {
     let report = run(load(RunLimits::time(Nanos::from_secs(2))), fixed);
     let json = serde_json::to_string(&report).expect("it is JSON");

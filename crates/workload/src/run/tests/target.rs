@@ -1,6 +1,7 @@
 //! Targets for tests: a queue with known service times, and a store that can be told to fail.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tier0_block::{BlockTarget, TargetInfo};
@@ -41,6 +42,8 @@ pub(super) struct Model {
     data: RefCell<Vec<u8>>,
     fault: Option<Fault>,
     writes: Cell<u64>,
+    /// Where requests began.
+    pub(super) asked: RefCell<BTreeSet<Lba>>,
     pub(super) begun: Cell<u64>,
     pub(super) done: Cell<u64>,
 }
@@ -60,6 +63,7 @@ impl Model {
             data: RefCell::new(vec![0; SECTORS as usize * world.width().bytes()]),
             fault: None,
             writes: Cell::new(0),
+            asked: RefCell::default(),
             begun: Cell::new(0),
             done: Cell::new(0),
         }
@@ -109,6 +113,7 @@ impl BlockTarget for Model {
     }
 
     async fn read(&self, lba: Lba, mut buf: BufMut) -> (Result<(), IoError>, BufMut) {
+        self.asked.borrow_mut().insert(lba);
         self.serve().await;
         let range = self.range(lba, buf.sectors());
         buf.as_mut_slice().copy_from_slice(&self.data.borrow()[range]);
@@ -118,6 +123,7 @@ impl BlockTarget for Model {
     async fn write(&self, mut lba: Lba, buf: Buf, _durable: bool) -> Result<(), IoError> {
         self.writes.set(self.writes.get() + 1);
         let number = self.writes.get();
+        self.asked.borrow_mut().insert(lba);
         self.serve().await;
         if self.fault == Some(Fault::FailWrite(number)) {
             return Err(IoError::Medium);
