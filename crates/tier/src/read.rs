@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_units::{Nanos, PAGE_SECTORS};
+use tier0_units::{Lba, Nanos, PAGE_SECTORS};
 use tier0_world::{BufMut, IoError};
 
 use crate::cache::FlashCache;
@@ -50,15 +50,26 @@ impl Part {
         Part { device: device.clone(), wanted, line, entry }
     }
 
+    /// Where these sectors of the slot lie, if they are all the valid pages, side by side.
+    fn exactly(&self, first_sector: u64, sectors: u32) -> Option<Lba> {
+        let begins = self.wanted.first_sector + self.first_half() * PAGE_SECTORS;
+        match self.runs()[..] {
+            [(lba, count)] if begins == first_sector && count == sectors => Some(lba),
+            _ => None,
+        }
+    }
+
+    /// Where the valid pages lie.
+    fn runs(&self) -> Vec<(Lba, u32)> {
+        let state = self.device.state.borrow();
+        let pages = u64::from(self.entry.valid.count_ones());
+        state.place.runs(state.shape.line_at(self.line) + self.first_half(), pages)
+    }
+
     /// Reads the valid pages.
     async fn fetch(&self) -> (Result<(), IoError>, BufMut) {
-        let runs = {
-            let state = self.device.state.borrow();
-            let pages = u64::from(self.entry.valid.count_ones());
-            state.place.runs(state.shape.line_at(self.line) + self.first_half(), pages)
-        };
         let mut all = BufMut::default();
-        for (number, (lba, sectors)) in runs.into_iter().enumerate() {
+        for (number, (lba, sectors)) in self.runs().into_iter().enumerate() {
             let (result, buf) = self.device.drive.read(lba, self.device.world.buffer(sectors)).await;
             match number {
                 0 => all = buf,
@@ -90,6 +101,25 @@ impl Part {
         let state = self.device.state.borrow();
         let found = state.lookup(self.wanted.x, self.wanted.halves);
         !state.is_off() && found.is_some_and(|(line, _)| line == self.line)
+    }
+
+    /// Whether what was read of its valid pages is what it has; where that is wrong, it has it no more.
+    fn is_good(&self, result: Result<(), IoError>, data: &BufMut) -> bool {
+        if !self.is_still_there() {
+            return false;
+        }
+        let is_good = result.is_ok() && self.is_whole(data);
+        let mut state = self.device.state.borrow_mut();
+        state.slow_reads = 0;
+        match is_good {
+            true => state.table.touch(self.line),
+            false => {
+                self.device.shared.counters.borrow_mut().read_errors += 1;
+                state.strike(self.wanted.x);
+                state.unlogged_since.get_or_insert(self.device.world.now());
+            }
+        }
+        is_good
     }
 
     /// Copies what is wanted.
@@ -158,9 +188,19 @@ impl FlashCache {
         if !self.is_on() || buf.width() != self.shared.world.width() {
             return (false, buf);
         }
-        let is_hit = match self.parts(slot, first_sector, buf.sectors()) {
-            Some(parts) => self.read_parts(&parts, first_sector, &mut buf).await,
-            None => false,
+        let parts = self.parts(slot, first_sector, buf.sectors()).unwrap_or_default();
+        let own = match parts.as_slice() {
+            [part] => part.exactly(first_sector, buf.sectors()).map(|lba| (part, lba)),
+            _ => None,
+        };
+        let is_hit = match own {
+            _ if parts.is_empty() => false,
+            None => self.read_parts(&parts, first_sector, &mut buf).await,
+            Some((part, lba)) => {
+                let read = self.read_into(part, lba, buf).await;
+                buf = read.1;
+                read.0
+            }
         };
         let mut counters = self.shared.counters.borrow_mut();
         match is_hit {
@@ -183,6 +223,20 @@ impl FlashCache {
         wanted.iter().map(part).collect()
     }
 
+    /// Reads a line, which lies at `lba`, for who has asked for just that.
+    async fn read_into(&self, part: &Part, lba: Lba, buf: BufMut) -> (bool, BufMut) {
+        let (begun, sectors) = (self.shared.world.now(), buf.sectors());
+        let read = part.device.drive.read(lba, buf);
+        match within(&self.shared.world, self.shared.options.read_patience, read).await {
+            Some((result, buf)) => (part.is_good(result, &buf), buf),
+            None => {
+                self.was_slow(std::slice::from_ref(part), begun);
+                // The command goes on, and keeps its buffer.
+                (false, self.shared.world.buffer(sectors))
+            }
+        }
+    }
+
     async fn read_parts(&self, parts: &[Part], first_sector: u64, buf: &mut BufMut) -> bool {
         let begun = self.shared.world.now();
         let reads = join_all(parts.iter().map(Part::fetch));
@@ -193,21 +247,7 @@ impl FlashCache {
         };
         let mut is_hit = true;
         for (part, (result, data)) in parts.iter().zip(found) {
-            let is_there = part.is_still_there();
-            let is_good = result.is_ok() && part.is_whole(&data);
-            if is_there {
-                let mut state = part.device.state.borrow_mut();
-                state.slow_reads = 0;
-                match is_good {
-                    true => state.table.touch(part.line),
-                    false => {
-                        self.shared.counters.borrow_mut().read_errors += 1;
-                        state.strike(part.wanted.x);
-                        state.unlogged_since.get_or_insert(part.device.world.now());
-                    }
-                }
-            }
-            is_hit &= is_there && is_good;
+            is_hit &= part.is_good(result, &data);
             if is_hit {
                 part.copy(&data, first_sector, buf);
             }

@@ -187,7 +187,7 @@ impl State {
         // One that gave way is not in memory, and is still on the device until a record says otherwise.
         let left = self.leaving.iter().filter(|(other, _)| *other == x).map(|(_, count)| *count).max();
         self.struck = self.struck.max(left.unwrap_or(0));
-        while let Some((line, entry)) = self.table.find_from(spot, 0) {
+        while let Some((line, entry)) = self.table.find(spot) {
             self.remove(line);
             struck.places += 1;
             struck.was_read |= entry.rrpv < RRPV_LONG;

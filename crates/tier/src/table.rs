@@ -12,6 +12,9 @@ use crate::line::{PAGE_BYTES, Spot};
 /// The re-reference value with which lines come in.
 pub(crate) const RRPV_LONG: u8 = RRPV_MAX - 1;
 
+/// Tags that are compared before the next is looked at.
+const LOOKED_AT_ONCE: usize = 32;
+
 const VALID_SHIFT: u32 = 3;
 const RRPV_SHIFT: u32 = 5;
 
@@ -64,20 +67,18 @@ impl Table {
 
     /// Where a line is.
     pub(crate) fn find(&self, spot: Spot) -> Option<(Line, Entry)> {
-        self.find_from(spot, 0)
-    }
-
-    /// Where a line is, from a way on.
-    pub(crate) fn find_from(&self, spot: Spot, from: u32) -> Option<(Line, Entry)> {
         let first = spot.set as usize * self.ways as usize;
-        (from..self.ways).find_map(|way| {
-            let at = first + way as usize;
-            (self.tags[at] == spot.tag as u16)
-                .then(|| self.entry(at))
-                .flatten()
-                .filter(|entry| entry.tag == spot.tag)
-                .map(|entry| (Line { way: way as u8, set: spot.set }, entry))
-        })
+        let tags = &self.tags[first..first + self.ways as usize];
+        let wanted = spot.tag as u16;
+        // Whole vectors are looked at first: of hundreds of ways, few have this tag.
+        let chunks = tags.chunks(LOOKED_AT_ONCE).enumerate();
+        let found = chunks.filter(|(_, chunk)| chunk.iter().fold(false, |any, tag| any | (*tag == wanted)));
+        let ways = found.flat_map(|(number, chunk)| {
+            let same = chunk.iter().enumerate().filter(|(_, tag)| **tag == wanted);
+            same.map(move |(place, _)| number * LOOKED_AT_ONCE + place)
+        });
+        ways.filter_map(|way| Some((Line { way: way as u8, set: spot.set }, self.entry(first + way)?)))
+            .find(|(_, entry)| entry.tag == spot.tag)
     }
 
     /// A line was read.

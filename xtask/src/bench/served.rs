@@ -1,5 +1,7 @@
 //! An array on drive files that tier0 serves, in a directory of its own.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -86,6 +88,9 @@ impl Served {
             served.socket().display()
         );
         super::write(&served.array(), &text)?;
+        if flash_mib > 0 {
+            fill(&served.path("flash.img"), flash_mib)?;
+        }
         create(&served.program, &served.array())?;
         Ok(served)
     }
@@ -124,6 +129,18 @@ impl Served {
     fn socket(&self) -> PathBuf {
         self.path("s")
     }
+}
+
+/// Writes a file in order, as the others are by their first load: one that is written here and there first lies in as many
+/// pieces on its file system, and each read looks for its own.
+fn fill(path: &Path, mib: u32) -> Result<(), BenchError> {
+    let mebibyte = vec![0; 1 << 20];
+    let write = || {
+        let mut file = File::create(path)?;
+        (0..mib).try_for_each(|_| file.write_all(&mebibyte))?;
+        file.sync_all()
+    };
+    write().map_err(BenchError::system("the flash drive's file cannot be written"))
 }
 
 /// Creates the array that a file describes.
