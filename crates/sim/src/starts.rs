@@ -109,9 +109,10 @@ pub(crate) fn attempts(session: &Session, random: &mut Random) -> Vec<Attempt> {
         present.iter().filter(|name| !session.known_lost.borrow().contains(*name)).cloned().collect();
     // A set of one column is on one drive, and the others may have nothing that matters.
     let array = &session.config.array;
-    let first = array.first_drives();
-    let has_one_column =
-        array.second.is_none() && array.level == RaidLevel::Raid0 && array.set_size.unwrap_or(first) == 1;
+    let without_spares = array.first_drives() - array.spare_drives as usize;
+    let has_one_column = array.second.is_none()
+        && array.level == RaidLevel::Raid0
+        && array.set_size.unwrap_or(without_spares) == 1;
     if known.len() > 1 && session.places_known.get() && !has_one_column {
         attempt("starts refused with one drive", vec![pick(&known, random)]);
     }

@@ -170,6 +170,15 @@ const KEPT_ORDEALS: &[(u64, &str)] = &[
     (501050, "the simulator took a write for refused that was lost with its connection"),
 ];
 
+/// The same as [`KEPT_MISHAPS`] with a flash cache.
+const KEPT_FLASH_AND_MISHAPS: &[(u64, &str)] = &[(
+    2_013_761,
+    "the simulator took a set of one column beside a spare drive for one of two, which needs both drives",
+)];
+
+/// The same as [`KEPT_INCIDENTS`] with a flash cache.
+const KEPT_FLASH_AND_INCIDENTS: &[(u64, &str)] = &[(2_013_453, "the same with a drive that was lost")];
+
 /// The same with users who come through a network.
 const KEPT_NETWORK: &[(u64, &str)] =
     &[(6_001_020, "a drive that joined hung, and no loss of another could be recorded as long")];
@@ -179,6 +188,8 @@ fn seeds_that_once_failed_stay_clean() {
     check(KEPT_MISHAPS, SimConfig::mishaps);
     check(KEPT_INCIDENTS, SimConfig::incidents);
     check(KEPT_ORDEALS, SimConfig::ordeals);
+    check(KEPT_FLASH_AND_MISHAPS, |config| config.flash_cached(&Array).mishaps());
+    check(KEPT_FLASH_AND_INCIDENTS, |config| config.flash_cached(&Array).incidents());
     check(KEPT_NETWORK, SimConfig::networked);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);

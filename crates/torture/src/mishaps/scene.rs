@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
@@ -389,6 +390,9 @@ impl Scene {
             let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
             let held = path.with_extension("held").exists();
             if kind == "held" || kind == "away" || (kind == "img" && !held) {
+                // Commands of a server that has just ended may still be under way, and have its lock until they are done.
+                let quiet = File::open(&path).and_then(|file| file.lock_shared());
+                quiet.map_err(TortureError::system("a drive cannot be waited for"))?;
                 let sum = tools::run("md5sum", &[&path.display().to_string()])?;
                 prints.insert(path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), sum);
             }
