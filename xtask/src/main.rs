@@ -36,7 +36,7 @@ enum Task {
     /// Break the array in virtual time in every way that it must survive
     Sim(sim::Options),
     /// Run what crosses threads through every order of its steps, and under ThreadSanitizer
-    Threads(threads::Options),
+    Threads,
     /// Kill tier0 at random moments and look what is left
     Torture(torture::Options),
 }
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Mishaps(options) => mishaps::run(&options),
         Task::Sim(options) => sim::run(&options),
-        Task::Threads(options) => threads::run(&options),
+        Task::Threads => threads::run(),
         Task::Torture(options) => torture::run(&options),
     };
     match done {

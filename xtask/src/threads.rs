@@ -4,14 +4,6 @@ use std::process::Command;
 
 use crate::error::BenchError;
 
-/// What to do.
-#[derive(clap::Args)]
-pub(crate) struct Options {
-    /// The models only, without the sanitizer
-    #[arg(long)]
-    short: bool,
-}
-
 /// The toolchain that has the sanitizer.
 const NIGHTLY: &str = "nightly-x86_64-unknown-linux-gnu";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -20,7 +12,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 const SUPPRESSIONS: &str = "race:test::run_test\nrace:test::event::CompletedTest\nrace:scoped::ScopeData\n";
 
 /// Runs them; fails if one does.
-pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
+pub(crate) fn run() -> Result<(), BenchError> {
     for package in ["tier0-world", "tier0-raid"] {
         let mut models = cargo();
         models.env("RUSTFLAGS", "--cfg tier0_loom").env("RUST_BACKTRACE", "0");
@@ -30,9 +22,6 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         }
         models.args(["test", "--target-dir", "target/threads", "--package", package, "--lib", "models::"]);
         end(&mut models, "a model fails")?;
-    }
-    if options.short {
-        return Ok(());
     }
     let installed = Command::new("rustup").args(["run", NIGHTLY, "rustc", "-V"]).output();
     if !installed.is_ok_and(|output| output.status.success()) {
