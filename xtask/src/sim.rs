@@ -21,9 +21,6 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["run", "--quiet", "--profile", "test", "--package", "tier0-sim"]);
-    if options.arguments.iter().any(|argument| argument.starts_with("--planted")) {
-        command.args(["--features", "planted-bugs"]);
-    }
     let status = command.arg("--").args(&options.arguments).status();
     let status = status.map_err(BenchError::system("cargo cannot be run"))?;
     let failed = || BenchError::Failed("the simulator fails; what it says stands above".to_owned());

@@ -3,12 +3,12 @@
 //! A bug is active only on the thread that runs a seed, while it runs it; see [`tier0_world::PlantedBug`]. A bug counts
 //! as found by a seed that fails with it and is clean without.
 
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 pub(crate) use with::*;
-#[cfg(not(feature = "planted-bugs"))]
+#[cfg(not(debug_assertions))]
 pub(crate) use without::*;
 
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 mod with {
     use std::ops::Range;
 
@@ -76,7 +76,7 @@ mod with {
     }
 }
 
-#[cfg(not(feature = "planted-bugs"))]
+#[cfg(not(debug_assertions))]
 mod without {
     use std::ops::Range;
 
@@ -85,7 +85,7 @@ mod without {
 
     /// There is no bug in this build.
     pub(crate) fn check(_: &str) -> Result<(), String> {
-        Err("this build has no planted bugs; build it with --features planted-bugs".to_owned())
+        Err("this build has no planted bugs; build it with debug assertions, as `cargo xtask sim` does".to_owned())
     }
 
     /// Does something.

@@ -44,7 +44,7 @@ pub use error::IoError;
 pub use lender::Lender;
 pub use page_store::PageStore;
 pub use payload::{Gather, Payload, PayloadWidth};
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 pub use planted::{Planted, plant};
 pub use planted::{PlantedBug, planted};
 pub use prefetch::prefetch;

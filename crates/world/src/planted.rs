@@ -1,12 +1,12 @@
 //! Bugs planted on purpose, to prove that the fault simulator finds them.
 //!
-//! Where the engine does something that a bug would leave out, it asks [`planted`]. Without the cargo feature
-//! `planted-bugs` that is a constant `false` and the compiler removes the question; with it (the simulator's tests turn
-//! it on) a bug is active only on the thread that called [`plant`], as long as it holds the answer.
+//! Where the engine does something that a bug would leave out, it asks [`planted`]. In a build without debug assertions,
+//! which every release is, that is a constant `false` and the compiler removes the question. In a build with them (tests
+//! and the simulator) a bug is active only on the thread that called [`plant`], as long as it holds the answer.
 //!
 //! What it does not do: it is no way to configure anything, and no release build has it.
 
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 use std::cell::Cell;
 
 /// What the engine can be made to do wrong.
@@ -222,37 +222,37 @@ impl PlantedBug {
     ];
 }
 
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 thread_local! {
     static ACTIVE: Cell<Option<PlantedBug>> = const { Cell::new(None) };
 }
 
 /// Whether `bug` is active on this thread.
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 pub fn planted(bug: PlantedBug) -> bool {
     ACTIVE.get() == Some(bug)
 }
 
 /// Whether `bug` is active: never in this build.
-#[cfg(not(feature = "planted-bugs"))]
+#[cfg(not(debug_assertions))]
 #[inline(always)]
 pub const fn planted(_bug: PlantedBug) -> bool {
     false
 }
 
 /// A planted bug; dropping it removes it.
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 #[must_use = "dropping it removes the bug"]
 pub struct Planted(std::marker::PhantomData<*const ()>);
 
 /// Makes `bug` active on this thread, alone.
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 pub fn plant(bug: PlantedBug) -> Planted {
     assert_eq!(ACTIVE.replace(Some(bug)), None, "one bug at a time");
     Planted(std::marker::PhantomData)
 }
 
-#[cfg(feature = "planted-bugs")]
+#[cfg(debug_assertions)]
 impl Drop for Planted {
     fn drop(&mut self) {
         ACTIVE.set(None);
