@@ -47,7 +47,7 @@ pub(crate) fn conflict(field: &str, listen: &[ListenAddress], control: Option<&P
             true => format!(
                 "{field}: {address} is the control socket's path (array.control); choose another address"
             ),
-            false => format!("{field}: {address} and {other} are one address; leave one of them out"),
+            false => format!("{field}: {address} and {other} are the same address; remove one of them"),
         })
     };
     all.iter().enumerate().find_map(collides)
@@ -93,14 +93,14 @@ fn unix_paths(addresses: &[ListenAddress]) -> impl Iterator<Item = &Path> {
 fn unusable_path(field: &str, path: &Path) -> Option<(ErrorKind, String)> {
     if let Some(directory) = absent_directory(path) {
         let text = format!(
-            "{field}: the directory {directory:?} of a unix socket is not there, so a server cannot listen; make it, or \
+            "{field}: cannot listen: the unix socket's directory {directory:?} does not exist; create it, or \
              correct the address"
         );
         return Some((ErrorKind::NotFound, text));
     }
     if is_other_file(path) {
         let text = format!(
-            "{field}: what lies at {path:?} is no socket, so a server cannot listen; take it away, or correct the address"
+            "{field}: cannot listen: {path:?} exists and is not a socket; remove it, or correct the address"
         );
         return Some((ErrorKind::AlreadyExists, text));
     }
@@ -115,8 +115,8 @@ pub(crate) fn taken(field: &str, addresses: &[ListenAddress], patience: Patience
         let at = &address.0;
         Some(match error.kind() {
             ErrorKind::AddrInUse => format!(
-                "{field}: cannot listen on {at}: it is in use, another process listens there; stop that one, or choose \
-                 another address"
+                "{field}: cannot listen on {at}: the address is in use by another process; stop that \
+                 process, or choose another address"
             ),
             _ => format!("{field}: cannot listen on {at}: {error}; choose another address"),
         })
@@ -161,7 +161,8 @@ pub(crate) fn closed_directory(field: &str, socket: &Path) -> Option<(ErrorKind,
     let directory = socket.parent().filter(|directory| directory.is_dir())?;
     let error = takes_files(directory).err()?;
     let text = format!(
-        "{field}: no socket can be made in the directory {directory:?}: {error}; make it writable, or name another path"
+        "{field}: cannot create a socket in the directory {directory:?}: {error}; make it writable, or \
+         choose another path"
     );
     Some((error.kind(), text))
 }

@@ -13,25 +13,25 @@ use crate::verb::{
 const EXAMPLES: &str = "\
 Examples:
   tier0 demo
-      see it work in a minute, on files
+      a guided tour on temporary files, about a minute
   tier0 create array.toml
-      put an array on drives
+      create an array on its drives
   tier0 serve array.toml
       serve its volumes over NBD
   tier0 status array.toml
-      how it does: drives, rebuild, scrub, log, space
+      health, drives, rebuild, scrub, write log and space
   tier0 load nbd://localhost/lun0
-      measure an NBD export
+      benchmark an NBD export
   tier0 lab run ps6100xv
       reproduce a published evaluation of an array
   tier0 catalog list
-      what is known of drives, links and arrays
+      list the known drives, links and arrays
   tier0 completions bash
-      completions for the shell
+      print the shell completions
   tier0 help catalog
-      all about one verb";
+      help for one command";
 
-/// A storage array for databases, and the laboratory that predicts it.
+/// Software storage array for databases, with a performance laboratory.
 #[derive(Debug, Parser)]
 #[command(name = "tier0", version, max_term_width = 80, after_help = help(EXAMPLES))]
 pub(crate) struct Cli {
@@ -47,10 +47,10 @@ pub(crate) struct Cli {
 /// Options of every verb.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
-    /// Log more to stderr; twice and three times for still more
+    /// Log more to stderr; repeat up to three times for more detail
     #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Log errors alone to stderr and show no progress; twice for no log at all
+    /// Log only errors and hide progress; repeat to log nothing
     #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
     pub(crate) quiet: u8,
 }
@@ -58,42 +58,42 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// See it work: an array on files, served, loaded, predicted on other drives, and cached
+    /// Take a guided tour: create, serve, benchmark, predict and cache an array on files
     Demo(demo::Demo),
-    /// Put a new array on drives
+    /// Create an array on its drives
     Create(create::Create),
-    /// Serve an array's volumes over NBD until Ctrl-C
+    /// Start an array and serve its volumes over NBD
     Serve(serve::Serve),
-    /// Show how a running array does; the exit code tells monitoring
+    /// Show the health of a running array; sets the exit code for monitoring
     Status(status::StatusVerb),
-    /// Show what the volumes and drives of a running array do, and how long it takes
+    /// Show throughput and latency of a running array's volumes and drives
     Iostat(iostat::Iostat),
-    /// Show what has happened to an array, also while it is not served
+    /// Show the event history of an array, running or not
     Events(events::Events),
-    /// Say what an array file would do, without doing it
+    /// Validate an array file (dry run)
     Check(check::Check),
-    /// Print the array file of what a running array is
+    /// Print the array file that matches a running array
     Config(config::Config),
-    /// Fail, add, remove or replace drives of a running array
+    /// Add, remove, replace, fail or rejoin drives of a running array
     #[command(subcommand)]
     Drive(admin::Drive),
-    /// Grow a running array's pool, change its reserve; recover one that no start opens
+    /// Grow, rebalance or tune a running pool, or recover a pool that cannot start
     #[command(subcommand)]
     Pool(admin::Pool),
-    /// Verify everything a running array stores, and repair what is wrong
+    /// Verify all data of a running array and repair errors
     Scrub(admin::Scrub),
-    /// Create volumes of a running array, change their write cache
+    /// Create, clone, resize, delete or tune volumes of a running array
     #[command(subcommand)]
     Volume(admin::Volume),
-    /// Drive a load against an NBD export, a file, a device, or an array in virtual time
+    /// Benchmark an NBD export, a file, a device, or a simulated array
     Load(Box<load::Load>),
-    /// Predict, and see how far predictions can be trusted
+    /// Predict array performance, and validate the predictions
     #[command(subcommand)]
     Lab(lab::Lab),
-    /// What is known of drives, links and arrays, with its sources
+    /// Browse the drive, link and array catalogue
     #[command(subcommand)]
     Catalog(catalog::Catalog),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions(completions::Completions),
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
             printed.err().unwrap_or(Failure::Unread)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            Failure::Input("no verb is given; \"tier0 --help\" shows all".to_owned())
+            Failure::Input("no command given; \"tier0 --help\" lists them".to_owned())
         }
         _ => Failure::Input(usage_line(&error)),
     })
@@ -165,7 +165,7 @@ fn usage_line(error: &clap::Error) -> String {
     let fact = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
     let tip = paragraphs.find_map(|paragraph| paragraph.trim().strip_prefix("tip: "));
     let remedy = tip.and_then(|tip| tip.lines().next()).map_or(String::new(), |tip| format!("{tip}; "));
-    format!("{fact}; {remedy}\"--help\" after the verb shows its options and examples")
+    format!("{fact}; {remedy}add \"--help\" to the command for its options and examples")
 }
 
 #[cfg(test)]

@@ -16,15 +16,15 @@ pub(crate) fn obtain(consequence: &str, yes: bool) -> Result<(), Failure> {
     let stdin = std::io::stdin();
     let mut stderr = std::io::stderr();
     if !stdin.is_terminal() || !stderr.is_terminal() {
-        return Err(Failure::Input(format!("{consequence}; add --yes to agree")));
+        return Err(Failure::Input(format!("{consequence}; add --yes to confirm")));
     }
     logging::flush();
-    let asked = write!(stderr, "{consequence}. Go on? [y/N] ").and_then(|()| stderr.flush());
+    let asked = write!(stderr, "{consequence}. Continue? [y/N] ").and_then(|()| stderr.flush());
     let mut answer = String::new();
     if asked.is_ok() && stdin.lock().read_line(&mut answer).is_ok() && agrees(&answer) {
         return Ok(());
     }
-    Err(Failure::Input("nothing was changed; answer y, or add --yes, to go on".into()))
+    Err(Failure::Input("not confirmed, nothing changed; answer y, or add --yes".into()))
 }
 
 fn agrees(answer: &str) -> bool {
@@ -48,6 +48,6 @@ mod tests {
     fn without_a_terminal_only_the_option_agrees() {
         assert!(obtain("the volume is deleted", true).is_ok());
         let refused = obtain("the volume is deleted", false).expect_err("nobody agreed");
-        assert_eq!(refused.text().as_deref(), Some("the volume is deleted; add --yes to agree"));
+        assert_eq!(refused.text().as_deref(), Some("the volume is deleted; add --yes to confirm"));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn real_world() -> Result<RealRuntime, Failure> {
     let runtime = RealRuntime::new(&RealOptions::default())
         .map_err(|error| Failure::Run(format!("cannot start: {error}; raise the limit of open files")))?;
     if let Some(error) = runtime.fallback() {
-        tracing::warn!(%error, "the kernel refuses io_uring; using epoll and threads, which costs speed");
+        tracing::warn!(%error, "the kernel refuses io_uring; falling back to epoll and threads, which is slower");
     }
     Ok(runtime)
 }
@@ -105,26 +105,27 @@ pub(crate) fn verdict(report: &LoadReport) -> Result<(), Failure> {
         return Ok(());
     }
     if let Some(verify) = report.verify.as_ref().filter(|verify| verify.sectors_wrong > 0) {
-        let first = verify.first.as_deref().unwrap_or("no address is known");
+        let first = verify.first.as_deref().unwrap_or("address unknown");
         let wrong = counted(verify.sectors_wrong, "sector");
         return Err(Failure::WrongData(format!(
-            "{wrong} read back wrong: {first}; trust neither this target nor its copies until that is explained"
+            "verification failed: {wrong} read back wrong: {first}; do not trust this target or its copies \
+             until the cause is known"
         )));
     }
     let failed = report.errors.reads + report.errors.writes;
     if failed > 0 {
-        let first = report.errors.first.as_deref().unwrap_or("without a reason");
+        let first = report.errors.first.as_deref().unwrap_or("reason unknown");
         return Err(Failure::Run(format!(
-            "{} failed: {first}; see the target's log",
+            "{} failed: {first}; check the target's log",
             counted(failed, "request")
         )));
     }
     Err(match report.ended_by {
         EndedBy::Stopped => Failure::Interrupted,
         EndedBy::Standstill => Failure::Run(
-            "the target answers without any simulated time passing; give it drives with a model".to_owned(),
+            "the target completes requests in zero simulated time; use drives with a model".to_owned(),
         ),
-        EndedBy::Overload => Failure::Run("the target fell too far behind the rate; lower --rate".to_owned()),
+        EndedBy::Overload => Failure::Run("the target cannot sustain the rate; lower --rate".to_owned()),
         other => Failure::Run(format!("the run ended early ({other:?}); see the report")),
     })
 }

@@ -158,13 +158,14 @@ fn keep(path: &Path, served: &Served, events: &Receiver<Event>, troubles: &Troub
             Ok(()) => {
                 waiting.clear();
                 if troubles.is_over(FIELD) {
-                    tracing::info!("events are kept in {path:?} again");
+                    tracing::info!("writing events to {path:?} again");
                 }
                 is_told = false;
             }
             Err(error) => {
                 let fault = format!(
-                    "events cannot be kept in {path:?}: {error}; make room or give access, or name another file ({FIELD})"
+                    "cannot write events to {path:?}: {error}; free space or grant access, or choose another \
+                     file ({FIELD})"
                 );
                 if !std::mem::replace(&mut is_told, true) {
                     tracing::error!("{fault}");
@@ -214,8 +215,8 @@ fn perhaps_copies(before: &[KeptEvent], served: &Served) -> Vec<KeptEvent> {
     let left = left.map(|(_, one)| one);
     left.map(|(event, original)| {
         let what = format!(
-            "what is served may be a copy: under a server before, its file was moved to {original:?}, where it still lies, and \
-             another took its place ({})",
+            "this drive may be a copy: under a previous server, its file was moved to {original:?}, where it \
+             still exists, and another file took its path ({})",
             event.time.strftime("%F %TZ")
         );
         tracing::warn!("{}: {what}", event.thing);
@@ -224,8 +225,8 @@ fn perhaps_copies(before: &[KeptEvent], served: &Served) -> Vec<KeptEvent> {
             severity: Severity::Critical,
             thing: event.thing.clone(),
             what,
-            remedy: "a copy lacks what was written since it was made: stop the server and move the file back, or take it away \
-                     if it is not needed any more"
+            remedy: "a copy lacks later writes: stop the server and move the original back, or delete the \
+                     original if it is no longer needed"
                 .to_owned(),
             original: Some(original.to_owned()),
         })
@@ -240,7 +241,7 @@ fn unended(before: &[KeptEvent], array: &str) -> Option<KeptEvent> {
         return None;
     }
     let what = format!(
-        "the server before has ended without saying so (it was killed, or its machine stopped); its last event is of {}",
+        "previous server exited uncleanly (killed, or the machine stopped); its last event is from {}",
         last.time.strftime("%F %TZ")
     );
     tracing::warn!("{what}");
@@ -287,7 +288,7 @@ fn move_away(path: &Path) -> io::Result<()> {
 }
 
 fn in_the_way(to: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("it is large and cannot be moved to {to:?}: {error}"))
+    io::Error::new(error.kind(), format!("it is due for rotation and cannot be moved to {to:?}: {error}"))
 }
 
 /// Opens the file to append to it: a regular file that is empty or holds events, and nothing else.
@@ -304,7 +305,7 @@ fn open_events(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let read = file.read(&mut begin)?;
     match begin[..read] == BEGIN.as_bytes()[..read] {
         true => Ok(file),
-        false => Err(io::Error::other("it holds something else than events")),
+        false => Err(io::Error::other("it exists and does not contain events")),
     }
 }
 
@@ -323,7 +324,7 @@ pub(crate) fn content(path: &Path) -> io::Result<(FileId, Vec<u8>)> {
 fn checked(file: File) -> io::Result<File> {
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other("it is no regular file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 
@@ -331,13 +332,13 @@ fn checked(file: File) -> io::Result<File> {
 pub(crate) fn fault(path: &Path) -> Option<String> {
     if let Err(error) = check(path) {
         return Some(format!(
-            "events cannot be kept in {path:?} ({FIELD}): {error}; give access, or name another file"
+            "cannot write events to {path:?} ({FIELD}): {error}; grant access, or choose another file"
         ));
     }
     let error = check_directory(path).err()?;
     Some(format!(
-        "the file of events {path:?} ({FIELD}) cannot be moved away when it is large: its directory takes no new file: \
-         {error}; give access, or name another file"
+        "the event file {path:?} ({FIELD}) cannot be rotated: its directory is not writable: {error}; grant \
+         access, or choose another file"
     ))
 }
 

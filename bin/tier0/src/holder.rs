@@ -24,16 +24,16 @@ pub(crate) fn silent_server(description: &Description, file: &Path) -> Option<St
     let held: Vec<(u32, &str, &Path)> = held.collect();
     if let Some((_, drive, path)) = held.iter().find(|(process, ..)| *process == std::process::id()) {
         return Some(format!(
-            "drive {drive:?} ({path:?}) does not answer: this process has opened it and still waits for it; look at what the \
-             system says of it, or leave it out (--without {drive}), which gives it up"
+            "drive {drive:?} ({path:?}) does not respond: this process has opened it and still waits for it; \
+             check the system log, or start without the drive (--without {drive}), which gives up its contents"
         ));
     }
     if let Some((process, drive, _)) = held.iter().find(|(process, ..)| serves(*process, file)) {
         let log = log_of(*process).map_or_else(|| "its log".to_owned(), |log| format!("its log ({log:?})"));
         return Some(format!(
-            "array {:?} has a server (process {process}) that holds drive {drive:?} and does not answer at the control \
-             socket {:?}: it is starting, or ending, or its socket was taken away; {log} says what it waits for: wait for \
-             it, or stop it",
+            "array {:?}: its server (process {process}) holds drive {drive:?} and does not respond on the \
+             control socket {:?}: it is starting or stopping, or its socket was removed; {log} shows the \
+             cause: wait for the server, or stop it",
             description.name,
             description.control.as_deref().unwrap_or(Path::new(""))
         ));
@@ -41,8 +41,8 @@ pub(crate) fn silent_server(description: &Description, file: &Path) -> Option<St
     held.iter().find_map(|(process, drive, path)| {
         let started = Started::of(*process)?;
         Some(format!(
-            "drive {drive:?} ({path:?}) is in use by another process: the tier0 server {process}{}, which serves it, so it is \
-             not gone; {}, or stop it first",
+            "drive {drive:?} ({path:?}) is in use by another process, the tier0 server {process}{}, so it is not missing; {}, or \
+             stop that server first",
             started.with(),
             started.how_to_ask()
         ))
@@ -88,26 +88,26 @@ impl Started {
     }
 
     fn with(&self) -> String {
-        let lacks = if self.is_there { "" } else { " (not there any more, or broken)" };
+        let lacks = if self.is_there { "" } else { " (now missing or invalid)" };
         self.file.as_ref().map_or_else(String::new, |file| format!(" that was started with {file:?}{lacks}"))
     }
 
     fn how_to_ask(&self) -> String {
         let Some(file) = &self.file else {
-            return "ask it with \"tier0 status\" and the array file that it was started with".to_owned();
+            return "query it with \"tier0 status\" and the array file it was started with".to_owned();
         };
         if !self.is_there {
             // The verbs find its socket by the name of the file alone.
             let socket = Remnant::of(file).map(|remnant| remnant.control).filter(|control| control.exists());
-            let at = socket.map_or_else(String::new, |at| format!(", at its control socket {at:?}"));
+            let at = socket.map_or_else(String::new, |at| format!(", control socket {at:?}"));
             return format!(
-                "give the array file that name again, or ask it by the old name all the same (tier0 status {}{at})",
+                "restore the array file under that name, or query it by the old name (tier0 status {}{at})",
                 file.display()
             );
         }
         let control = Description::read(file).ok().and_then(|known| known.control);
-        let at = control.map_or_else(String::new, |at| format!(", which asks at its control socket {at:?}"));
-        format!("ask it (tier0 status {}{at})", file.display())
+        let at = control.map_or_else(String::new, |at| format!(", control socket {at:?}"));
+        format!("query it (tier0 status {}{at})", file.display())
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn keep(
     let (looked_at, ends) = (made.clone(), is_stopping.clone());
     let thread = std::thread::Builder::new().name("tier0-sockets".to_owned());
     if let Err(error) = thread.spawn(move || look(&paths, &looked_at, &news, ends)) {
-        return tracing::warn!("whether unix sockets are removed is not looked at: {error}");
+        return tracing::warn!("cannot watch the unix sockets for removal: {error}");
     }
     let mending = async move {
         // What was told of a socket last.
@@ -77,8 +77,8 @@ pub(crate) fn keep(
             let fact = match (found, mend(socket, found)) {
                 (Found::Nothing, Ok(())) | (Found::Itself, _) => {
                     let (severity, what) = match found {
-                        Found::Itself => (Severity::Info, "is where it was again"),
-                        _ => (Severity::Warning, "was not there any more, and is made again"),
+                        Found::Itself => (Severity::Info, "is back"),
+                        _ => (Severity::Warning, "was removed, and is created again"),
                     };
                     made.lock().unwrap_or_else(PoisonError::into_inner)[place] = file_at(path);
                     let what = format!("{field}: the socket {path:?} {what}");
@@ -90,8 +90,8 @@ pub(crate) fn keep(
                 }
                 (Found::Nothing, Err(error)) => error,
                 (Found::SomethingElse, _) => format!(
-                    "{field}: what lies at {path:?} is not the socket of this server, which no client reaches there; take it \
-                     away, and the socket is made again"
+                    "{field}: {path:?} is no longer this server's socket, so clients cannot connect there; \
+                     remove that file, and the server creates its socket again"
                 ),
             };
             // What has been told since the start is told once.

@@ -120,8 +120,7 @@ fn write(lines: &Receiver<Line>) {
         let left_out =
             LINES.get().and_then(Option::as_ref).map_or(0, |lines| lines.left_out.swap(0, Ordering::Relaxed));
         if left_out > 0 {
-            let _ =
-                writeln!(stderr, "tier0: stderr was not read, and {left_out} lines of the log were left out");
+            let _ = writeln!(stderr, "tier0: stderr was blocked; {left_out} log lines were dropped");
         }
         let _ = stderr.write_all(&text);
         // Who waited may have given up.

@@ -40,7 +40,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Failure::Unread,
-        _ => Failure::Run(format!("cannot write the result: {error}; check where stdout leads")),
+        _ => Failure::Run(format!("cannot write to stdout: {error}; check where it is redirected")),
     })
 }
 

@@ -156,7 +156,7 @@ impl Service {
 
 async fn serve_shard(context: ShardContext, service: Arc<Service>) {
     if let Some(error) = context.fallback.as_ref().filter(|_| context.index == 0) {
-        tracing::warn!(%error, "the kernel refuses io_uring; using epoll and threads, which costs speed");
+        tracing::warn!(%error, "the kernel refuses io_uring; falling back to epoll and threads, which is slower");
     }
     service.signals.serving();
     let server = Server::new(&context.world, ServerOptions::default());
@@ -220,12 +220,12 @@ fn ending_waits(status: &AdminReply) -> String {
         _ => Vec::new(),
     };
     let waits = match pauses.is_empty() {
-        true => "requests that are under way are answered first".to_owned(),
+        true => "requests in flight are completed first".to_owned(),
         false => pauses.join("; "),
     };
     format!(
-        "asked to end, and not done yet: {waits}; a second SIGTERM or Ctrl-C ends the server at once, and what was \
-         acknowledged is in the write log"
+        "still shutting down: {waits}; send SIGTERM or press Ctrl-C again to stop at once: acknowledged \
+         writes are in the write log"
     )
 }
 
@@ -332,7 +332,7 @@ fn check_descriptors() -> Result<(), Failure> {
     match some.collect::<std::io::Result<Vec<_>>>() {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::Run(format!(
-            "too few descriptors are left to take connections ({error}); raise the limit of open files (ulimit -n)"
+            "too few file descriptors left for connections ({error}); raise the open file limit (ulimit -n)"
         ))),
     }
 }

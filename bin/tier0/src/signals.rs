@@ -73,8 +73,8 @@ impl Signals {
                 if !is_serving && (is_first || is_second) {
                     let name = if signal == SIGINT { "Ctrl-C" } else { "SIGTERM" };
                     let what = match is_first {
-                        true => "before it served; what the write log holds is there for the next start",
-                        false => "before its end was in order; what was acknowledged is in the write log",
+                        true => "during startup; the next start replays the write log",
+                        false => "before the shutdown was complete; acknowledged writes are in the write log",
                     };
                     logging::say(&format!("tier0: stopped by {name} {what}"));
                     std::process::exit(128 + signal);
@@ -163,5 +163,5 @@ fn listen(
 }
 
 fn cannot(error: &std::io::Error) -> Failure {
-    Failure::Run(format!("cannot catch signals: {error}; check the limit of open files"))
+    Failure::Run(format!("cannot catch signals: {error}; check the open file limit (ulimit -n)"))
 }

@@ -41,7 +41,7 @@ impl Access {
     fn of(wanted: &SocketAccess, field: &str) -> Result<Access, Failure> {
         let unknown = |what: &str, kind: &str, name: &str| {
             Failure::Input(format!(
-                "{field}_{what}: this machine has no {kind} {name:?}; make it, or name another one"
+                "{field}_{what}: no {kind} {name:?} on this machine; create it, or name another one"
             ))
         };
         let number = |name: &Option<String>, what: &str, kind: &str, look_up: fn(&str) -> Option<u32>| {
@@ -67,8 +67,8 @@ impl Access {
         let permissions = std::fs::Permissions::from_mode(self.mode);
         given.and_then(|()| std::fs::set_permissions(path, permissions)).map_err(|error| {
             Failure::Run(format!(
-                "socket {path:?} does not get its owner, group and mode: {error}; run the server as root, or as a \
-                 member of that group"
+                "cannot set owner, group and mode of socket {path:?}: {error}; run the server as root, or as \
+                 a member of that group"
             ))
         })
     }

@@ -66,7 +66,8 @@ impl Target {
         let text = &options.target;
         let is_array = !text.contains("://") && Path::new(text).extension().is_some_and(|end| end == "toml");
         if options.read_cache.is_some() && !is_array {
-            let fact = "--read-cache is for the modelled array of an array file; leave it out: other targets have their own";
+            let fact = "--read-cache applies only to a modelled array from an array file; remove it: other \
+                        targets have their own cache";
             return Err(Failure::Input(fact.to_owned()));
         }
         if text.contains("://") {
@@ -167,9 +168,9 @@ async fn refused(world: &World, uri: &NbdUri, refusal: &Refusal) -> Failure {
     match list(world, &uri.address).await {
         Ok(exports) if !exports.is_empty() => {
             let names: Vec<_> = exports.iter().map(|export| format!("{:?}", export.name)).collect();
-            Failure::Input(format!("{refusal}; it offers {}", names.join(", ")))
+            Failure::Input(format!("{refusal}; available exports: {}", names.join(", ")))
         }
-        _ => Failure::Run(format!("{refusal}; ask its administrator")),
+        _ => Failure::Run(format!("{refusal}; ask the server's administrator")),
     }
 }
 
@@ -180,7 +181,10 @@ fn open_file(path: &Path, consent: &Consent, load: &LoadSpec) -> Result<Target, 
         unwritten::tell_of_file(&path.display().to_string(), &found, load);
     }
     if !medium.is_direct() {
-        tracing::warn!(?path, "the file system refuses direct I/O; this measures the page cache too");
+        tracing::warn!(
+            ?path,
+            "the file system does not support direct I/O; the figures include the page cache"
+        );
     }
     let runtime = real_world()?;
     let drive = medium.drive(runtime.world()).map_err(Failure::run)?;
@@ -211,7 +215,7 @@ impl Consent {
     /// An export may always hold data.
     fn check_nbd(&self, uri: &NbdUri, export: &ExportInfo) -> Result<(), Failure> {
         if self.writes && export.features.read_only {
-            let text = format!("{uri} is read-only, but the load writes; use --read 100");
+            let text = format!("{uri} is read-only and the load writes; use --read 100");
             return Err(Failure::Input(text));
         }
         if !self.writes || self.given {
@@ -223,6 +227,6 @@ impl Consent {
 
 fn refusal(target: &str) -> Failure {
     Failure::Input(format!(
-        "the load writes, and {target} may hold data; say --overwrite if that may be lost, or use --read 100"
+        "the load writes, and {target} may hold data; add --overwrite to allow data loss, or use --read 100"
     ))
 }

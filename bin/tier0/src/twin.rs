@@ -51,7 +51,12 @@ impl Twin {
         let world = runtime.world().clone();
         let signals = signals.clone();
         runtime.run(async move {
-            unwritten::tell(&volume, &load, "leave thin out of the array file: thick volumes are full").await;
+            unwritten::tell(
+                &volume,
+                &load,
+                "remove thin from the array file: thick volumes are fully mapped",
+            )
+            .await;
             drive(&world, Rc::new(volume), load, &signals, REFRESH, listener).await
         })
     }
@@ -78,7 +83,7 @@ impl Twin {
         chosen.ok_or_else(|| {
             Failure::Input(match name {
                 Some(name) => {
-                    format!("array {array} has no volume {name:?}; it has {}", names.join(", "))
+                    format!("array {array} has no volume {name:?}; its volumes are {}", names.join(", "))
                 }
                 None => format!("array {array} has no volume; add a [[volume]] to its file"),
             })

@@ -34,8 +34,8 @@ pub(crate) fn tell_of_file(name: &str, found: &std::fs::Metadata, load: &LoadSpe
 /// How to write a target that is not simulated.
 pub(crate) fn write_first(name: &str) -> String {
     format!(
-        "write it first: tier0 load '{name}' --read 0 --pattern sequential --block 1MiB --bytes SIZE --overwrite, with \
-         its size"
+        "fill it first: tier0 load '{name}' --read 0 --pattern sequential --block 1MiB --bytes SIZE \
+         --overwrite (SIZE: the target's size)"
     )
 }
 
@@ -43,8 +43,8 @@ pub(crate) fn write_first(name: &str) -> String {
 fn warn(share: f64, remedy: &str) {
     if share >= 0.01 {
         tracing::warn!(
-            "{:.0} % of the space to be read was never written: such reads touch no drive, and the figures are not its; \
-             {remedy}",
+            "{:.0} % of the space to be read was never written: such reads touch no drive, so the figures do \
+             not measure the drives; {remedy}",
             (share * 100.0).floor(),
         );
     }

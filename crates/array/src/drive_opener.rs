@@ -233,8 +233,8 @@ impl MediumOpener {
             return Err(ArrayError::Unusable {
                 drive: name.to_owned(),
                 fact: format!(
-                    "has {} that began before it was lost, hang in it, and may still change it; try again when they have ended, \
-                     which the system does when the device answers or is gone",
+                    "has {} pending since before it was lost, which may still change it; try again when they \
+                     have completed or the device is gone",
                     counted(strays, "write")
                 ),
             });
@@ -281,7 +281,7 @@ fn silent(drive: &str) -> ArrayError {
     ArrayError::Unusable {
         drive: drive.to_owned(),
         fact: format!(
-            "does not answer within {} s, and does not join; look at what the system says of it, and try again",
+            "does not respond within {} s; check the system log, and try again",
             OPEN_LIMIT.0 / Nanos::from_secs(1).0
         ),
     }

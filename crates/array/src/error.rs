@@ -29,9 +29,7 @@ pub enum ArrayError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// What lies where a drive should is none.
-    #[error(
-        "drive {drive:?}: what lies at {path:?} is neither a regular file nor a block device; correct its path"
-    )]
+    #[error("drive {drive:?}: {path:?} is neither a regular file nor a block device; correct its path")]
     NotADrive {
         /// Its name.
         drive: String,
@@ -53,8 +51,8 @@ pub enum ArrayError {
     Pool(#[from] PoolError),
     /// A drive to be used holds something.
     #[error(
-        "drive {drive:?} holds data that belongs to no array: it is not tier0's, or a \"tier0 create\" was cut off; choose another \
-         drive, or add --force to overwrite it"
+        "drive {drive:?} holds data of no array: it is not tier0's, or a \"tier0 create\" was interrupted; \
+         choose another drive, or add --force to overwrite it"
     )]
     Foreign {
         /// Its name.
@@ -74,7 +72,8 @@ pub enum ArrayError {
     },
     /// A drive to be used belongs to this very array already.
     #[error(
-        "array {array:?} has been created already: drive {drive:?} belongs to its pool {pool:?}; serve it (tier0 serve), or add --force to overwrite it with a new one"
+        "array {array:?} already exists: drive {drive:?} belongs to its pool {pool:?}; start it (tier0 \
+         serve), or add --force to overwrite it"
     )]
     CreatedAlready {
         /// Its name.
@@ -85,9 +84,7 @@ pub enum ArrayError {
         array: String,
     },
     /// Drives are to be done without, and no other one knows the pool.
-    #[error(
-        "a start without drive {drive:?} is asked for, and every drive of pool {pool:?} that is here is to be done without; leave one of them"
-    )]
+    #[error("--without {drive}: this leaves out every connected drive of pool {pool:?}; keep at least one")]
     NotWithout {
         /// One of them.
         drive: String,
@@ -96,7 +93,8 @@ pub enum ArrayError {
     },
     /// Two pools of one name, and the array file does not tell which is meant.
     #[error(
-        "there are two pools {pool:?} of this array: one on {one}, one on {other}; name the drives of the one that is meant in the array file, or take those of the other one out of it and of array.search"
+        "there are two pools {pool:?} of this array: one on {one}, one on {other}; name the drives of the \
+         right one in the array file, or remove those of the other from it and from array.search"
     )]
     TwoPools {
         /// The pool.
@@ -108,7 +106,8 @@ pub enum ArrayError {
     },
     /// No drive of a pool is to be found, but of others.
     #[error(
-        "pool {pool:?} of array {array:?} is on none of the drives that are here: they hold {found}; correct the names in the array file, or connect the pool's drives"
+        "pool {pool:?} of array {array:?} is on none of the connected drives: they hold {found}; correct the \
+         names in the array file, or connect the pool's drives"
     )]
     OtherPool {
         /// The pool.
@@ -120,7 +119,8 @@ pub enum ArrayError {
     },
     /// Too many of a pool's drives are missing.
     #[error(
-        "pool {pool:?} misses {missing}, more than {level} makes up for; bring the drives back, or add their directory to array.search; where they are gone for good, \"tier0 pool recover\" says what is left"
+        "pool {pool:?} is missing {missing}, more than {level} tolerates; reconnect the drives, or add their \
+         directory to array.search; if they are lost for good, \"tier0 pool recover\" shows what is left"
     )]
     Missing {
         /// The pool.
@@ -131,7 +131,7 @@ pub enum ArrayError {
         level: String,
     },
     /// The same drive is there twice.
-    #[error("{first:?} and {second:?} are copies of one drive; remove one of them")]
+    #[error("{first:?} and {second:?} are copies of the same drive; remove one of them")]
     Twice {
         /// One.
         first: String,
@@ -140,7 +140,8 @@ pub enum ArrayError {
     },
     /// What a crash left behind cannot be made good.
     #[error(
-        "pool {pool:?} cannot be recovered: {fact}; \"tier0 pool recover\" says what is left, and goes on where a recovery was broken off"
+        "pool {pool:?} cannot be recovered: {fact}; \"tier0 pool recover\" shows what is left, and resumes \
+         an interrupted recovery"
     )]
     Recovery {
         /// The pool.
@@ -150,7 +151,7 @@ pub enum ArrayError {
     },
     /// No drive with the write log is there.
     #[error(
-        "the write log of pool {pool:?} is on no drive that is there but on {drives}, and without it acknowledged writes are missing; connect what has it; where they are gone for good, \"tier0 pool recover\" says what is left"
+        "no drive with the write log of pool {pool:?} is connected ({drives}), and it holds acknowledged writes; connect one of them; if all are lost for good, \"tier0 pool recover\" shows what is left"
     )]
     NoLog {
         /// The pool.
@@ -159,7 +160,7 @@ pub enum ArrayError {
         drives: String,
     },
     /// Two drives of the file are one.
-    #[error("drives {first:?} and {second:?} are one file or device under two names; name two")]
+    #[error("drives {first:?} and {second:?} are the same file or device; name two different ones")]
     SameDrive {
         /// One.
         first: String,
@@ -168,17 +169,15 @@ pub enum ArrayError {
     },
     /// A pool that remembers is to be without checksums.
     #[error(
-        "pool {pool:?}: checksums = false cannot be had on drives that outlive the process: rows that a crash tore and \
-         drives that missed writes are recognised by them; take the field out"
+        "pool {pool:?}: checksums = false is allowed only on drives in memory: checksums detect torn rows \
+         and stale drives; remove the field"
     )]
     WithoutChecksums {
         /// The pool.
         pool: String,
     },
     /// A drive that is there cannot be opened.
-    #[error(
-        "{fact}; that it cannot be used does not mean that it is gone: mend that, or start without it with --without {drive}"
-    )]
+    #[error("{fact}; the drive may still be good: fix this, or start without it (--without {drive})")]
     NotOpened {
         /// Its name.
         drive: String,
@@ -187,7 +186,9 @@ pub enum ArrayError {
     },
     /// Drives are elsewhere than they were, and one that is missing is where it was.
     #[error(
-        "drive {drive:?} is missing; a drive of that identity lies at {path:?}, where it was last, but not so {moved}, so that all of this may be copies, which must leave the original alone; if it belongs to them, name its path in the array file, else start without it with --without {drive}"
+        "drive {drive:?} is missing; a drive with its identity is at its last path {path:?}, but {moved} \
+         moved, so these may be copies, which must not touch the original; if it belongs to this array, name \
+         its path in the array file, otherwise start without it (--without {drive})"
     )]
     LeftBehind {
         /// Its name.
@@ -198,9 +199,7 @@ pub enum ArrayError {
         moved: String,
     },
     /// What is missing may be there, and is not recognised.
-    #[error(
-        "drive {drive:?} of pool {pool:?} is missing: {fact}, or start without it with --without {drive}"
-    )]
+    #[error("drive {drive:?} of pool {pool:?} is missing: {fact}, or start without it (--without {drive})")]
     Unrecognised {
         /// Its name.
         drive: String,
@@ -211,7 +210,9 @@ pub enum ArrayError {
     },
     /// The witness knows that a pool had come further than the drives that are there.
     #[error(
-        "the drives of pool {pool:?} that are here have generation {has}, and the witness has seen {had}: they were put back to an older state, or missed what {drives} did; bring back what is newer, or start with {options} to give it up"
+        "the connected drives of pool {pool:?} have generation {has}, but the witness has seen {had}: they \
+         were restored to an older state, or missed writes of {drives}; connect the newer drives, or start \
+         with {options} to give their data up"
     )]
     Older {
         /// The pool.
@@ -227,14 +228,15 @@ pub enum ArrayError {
     },
     /// What emptied the write log for another number of cores is still on its way to a drive.
     #[error(
-        "{left} to the drives have not ended since the write log was emptied for another number of cores; see which drive hangs, then start again"
+        "{left} to the drives have not completed since the write log was emptied to change the number of \
+         cores; find the drive that hangs, then start again"
     )]
     Unsettled {
         /// How many.
         left: String,
     },
     /// The witness does not let a pool go on without drives.
-    #[error("pool {pool:?} does not start without drives that could go on by themselves: {fact}")]
+    #[error("pool {pool:?} does not start without drives that could continue on their own: {fact}")]
     NotParted {
         /// The pool.
         pool: String,
@@ -243,8 +245,8 @@ pub enum ArrayError {
     },
     /// A drive that is to join is one that this server has open and does without.
     #[error(
-        "what drive {drive:?} is to lie on was a drive of this array, and the server still holds it; add --force to use it \
-         as a blank one"
+        "the file or device of drive {drive:?} was a drive of this array, and the server still has it open; \
+         add --force to use it as a blank drive"
     )]
     HeldHere {
         /// The name that it is to have.
@@ -262,7 +264,8 @@ pub enum ArrayError {
     },
     /// Consent to do without a drive that the array does not have.
     #[error(
-        "the array has no drive {drive:?} to start without; it has {known} (a path has a slash), and \"tier0 check\" says what is missing"
+        "--without {drive}: the array has no such drive; it has {known} (write paths with a slash), and \
+         \"tier0 check\" lists missing drives"
     )]
     UnknownDrive {
         /// What was named.
@@ -271,23 +274,21 @@ pub enum ArrayError {
         known: String,
     },
     /// Consent to do without all drives of a pool that are there.
-    #[error(
-        "pool {pool:?} cannot do without every drive that is here; leave those out of --without that it is to go on with"
-    )]
+    #[error("--without names every connected drive of pool {pool:?}; keep those that the pool needs")]
     NothingLeft {
         /// The pool.
         pool: String,
     },
     /// Consent to do without what lies at a path at which nothing lies.
     #[error(
-        "nothing of the array lies at {path:?}, to be done without; name what \"tier0 check\" calls missing"
+        "--without {path:?}: no drive of this array is there; name a drive that \"tier0 check\" lists as missing"
     )]
     NothingThere {
         /// The path.
         path: String,
     },
     /// Another error, and what may have to do with it.
-    #[error("{error}; besides: {hints}")]
+    #[error("{error}; in addition: {hints}")]
     Hinted {
         /// The error.
         error: Box<ArrayError>,
@@ -299,7 +300,7 @@ pub enum ArrayError {
     Meta(#[from] tier0_pool::MetaError),
     /// A drive file cannot be made.
     #[error(
-        "drive file {path:?} cannot be created: {source}; check the directory, its permissions and its free space"
+        "cannot create drive file {path:?}: {source}; check the directory, its permissions and its free space"
     )]
     CreateFile {
         /// The file.
@@ -309,7 +310,8 @@ pub enum ArrayError {
     },
     /// Drive files do not fit the file system.
     #[error(
-        "drive files of {needed} are to be made in {directory:?}, and its file system has {free} free; free space there, make the drives smaller, or name another place"
+        "the drive files need {needed} in {directory:?}, but its file system has {free} free; free space \
+         there, make the drives smaller, or choose another directory"
     )]
     NoRoom {
         /// Where they are to be made.

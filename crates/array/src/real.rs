@@ -63,7 +63,8 @@ impl ShardContext {
     pub async fn administer(&self, request: AdminRequest) -> AdminReply {
         let (reply, answer) = oneshot::channel();
         self.control.send(ControlMessage::Admin { request, reply });
-        let ending = |_| AdminReply::Failed("the array is ending; ask again when it is served".to_owned());
+        let ending =
+            |_| AdminReply::Failed("the array is shutting down; try again when it is running".to_owned());
         answer.await.unwrap_or_else(ending)
     }
 }
@@ -321,7 +322,7 @@ impl PoolsStart {
         };
         let gone = || ArrayError::Recovery {
             pool: self.array.clone(),
-            fact: "the first shard could not open it; its message says why".to_owned(),
+            fact: "the first shard could not open it; see its message".to_owned(),
         };
         let parts = self.seeds.receive().await.ok_or_else(gone)?;
         let mut drives = Vec::new();

@@ -105,7 +105,7 @@ fn cut(
     let lost = state.members().iter().find(|member| member.state == MemberState::Lost);
     if let Some(away) = lost.filter(|_| !is_due) {
         return Err(format!(
-            "pool {name:?} lacks drive {:?}; replace it first (tier0 drive replace)",
+            "drive {:?} of pool {name:?} is missing; replace it first (tier0 drive replace)",
             away.name
         ));
     }
@@ -118,8 +118,8 @@ fn cut(
     if sectors < least {
         let size = |sectors: u64| SectorCount(sectors).bytes();
         return Err(format!(
-            "the write log of pool {name:?} is too small for {}: each needs {}, and would have {}; a log is sized by pool.log \
-             when the pool is created",
+            "the write log of pool {name:?} is too small for {}: each needs {}, but would have {}; the size \
+             is fixed when the pool is created (pool.log)",
             parts_of(shards as u64, *lanes),
             size(least),
             size(sectors)
@@ -199,6 +199,6 @@ async fn lack_of_space(world: &World, drives: &[DriveHandle]) -> String {
 fn not_emptied(pool: &str, error: &dyn std::fmt::Display) -> ArrayError {
     ArrayError::Recovery {
         pool: pool.to_owned(),
-        fact: format!("its write log cannot be emptied for another number of cores: {error}"),
+        fact: format!("cannot empty its write log to change the number of cores: {error}"),
     }
 }

@@ -8,13 +8,9 @@ use crate::error::{CatalogError, LookupError, UnknownEntry};
 use crate::load::{self, SourceFile, Specsets};
 use crate::parameter::{ParameterRow, SourceKind};
 use crate::parameter_set::ParameterSet;
+use crate::similar::similar;
 use crate::spec::{ArraySpec, DATASHEET, DriveSpec, LinkSpec, Spec};
 use crate::summary::{EntryKind, Summary};
-
-/// Ids offered when one is not found.
-const NEAR_MAX: usize = 3;
-/// Least resemblance (Jaro-Winkler) of an id that is offered.
-const NEAR_LEAST: f64 = 0.75;
 
 /// All drives, links and arrays.
 #[derive(Clone, Debug)]
@@ -42,7 +38,7 @@ impl Catalog {
     pub fn embedded() -> Catalog {
         let entries = load::load_layer(&embedded::files(), &Specsets::default());
         Catalog::from_entries(
-            entries.unwrap_or_else(|error| panic!("the embedded catalogue is faulty: {error}")),
+            entries.unwrap_or_else(|error| panic!("the embedded catalogue is invalid: {error}")),
         )
     }
 
@@ -205,12 +201,7 @@ fn summary<P: ParameterSet>(kind: EntryKind, spec: &Spec<P>, capacity_gb: Option
 }
 
 fn unknown<'a>(wanted: &'static str, id: &str, known: impl Iterator<Item = &'a String>) -> UnknownEntry {
-    let mut scored: Vec<(f64, &String)> = known
-        .map(|candidate| (strsim::jaro_winkler(id, candidate), candidate))
-        .filter(|(score, _)| *score >= NEAR_LEAST)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-    let near = scored.into_iter().take(NEAR_MAX).map(|(_, id)| id.clone()).collect();
+    let near = similar(id, known.map(String::as_str)).into_iter().map(str::to_owned).collect();
     UnknownEntry { wanted, id: id.to_owned(), near }
 }
 

@@ -144,7 +144,7 @@ impl DiskParameters {
             found,
             (1.0..=1.0 + GEOMETRY_SPARE).contains(&ratio),
             "cylinders",
-            || format!("gives a geometry of {:.1} % of the capacity", ratio * 100.0),
+            || format!("gives a geometry that holds {:.1} % of the capacity", ratio * 100.0),
             "surfaces x cylinders x mean sectors per track must hold 100 to 110 % of capacity_gb",
         );
     }
@@ -162,7 +162,7 @@ impl DiskParameters {
                 (sustained / expected - 1.0).abs() <= SUSTAINED_TOLERANCE,
                 field,
                 || format!("is {sustained} MB/s, but sectors per track and head switch give {expected:.1}"),
-                "mend the sectors per track or head_switch_ms; they must agree to 8 %",
+                "correct the sectors per track or head_switch_ms; they must agree within 8 %",
             );
         }
     }
@@ -187,7 +187,7 @@ impl DiskParameters {
                 found,
                 single < average && average < full,
                 field,
-                || format!("breaks the order single track {single} < average {average} < full stroke {full}"),
+                || format!("violates single track {single} < average {average} < full stroke {full}"),
                 "check the three seek times against the source",
             );
         }

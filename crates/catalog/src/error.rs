@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// A file or directory cannot be read.
-    #[error("cannot read \"{}\" of the catalogue ({source}); check that it exists and may be read", .path.display())]
+    #[error("cannot read \"{}\" of the catalogue ({source}); check that it exists and is readable", .path.display())]
     Read {
         /// The file or directory.
         path: PathBuf,
@@ -14,13 +14,13 @@ pub enum CatalogError {
         source: std::io::Error,
     },
     /// A directory without a catalogue file.
-    #[error("\"{}\" holds no .toml file; put the catalogue's files there or name another directory", .path.display())]
+    #[error("\"{}\" has no .toml file; put the catalogue files there, or name another directory", .path.display())]
     Empty {
         /// The directory.
         path: PathBuf,
     },
     /// A file that is no catalogue.
-    #[error("{file}, line {line}, {field}: {fact}; see docs/catalog.md for the form of an entry")]
+    #[error("{file}, line {line}, {field}: {fact}; see docs/catalog.md for the format of an entry")]
     Parse {
         /// The file.
         file: String,
@@ -64,7 +64,7 @@ impl std::fmt::Display for UnknownEntry {
         if !self.near.is_empty() {
             write!(f, "did you mean \"{}\"? ", self.near.join("\", \""))?;
         }
-        write!(f, "\"tier0 catalog list\" shows all")
+        write!(f, "\"tier0 catalog list\" lists all")
     }
 }
 
@@ -72,7 +72,7 @@ impl std::error::Error for UnknownEntry {}
 
 /// A calibration that an entry does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{id}\" has no calibration \"{calibration}\"; it has {}", .known.join(", "))]
+#[error("\"{id}\" has no calibration \"{calibration}\"; available: {}", .known.join(", "))]
 pub struct UnknownCalibration {
     /// The entry.
     pub id: String,

@@ -198,7 +198,7 @@ impl FlashParameters {
                 (CEILING_LOW..=CEILING_HIGH).contains(&(ceiling / rated)),
                 field,
                 || format!("is {rated}, but the other parameters give a ceiling of {ceiling:.0}"),
-                "mend the controller, die or channel parameters so that the ceiling is 0.97 to 1.35 of it",
+                "correct the controller, die or channel parameters so that the ceiling is 0.97 to 1.35 times the rating",
             );
         }
         found
@@ -224,7 +224,7 @@ impl FlashParameters {
             self.blocks_per_plane() >= 8,
             "pages_per_block",
             || format!("leaves {} blocks in each plane", self.blocks_per_plane()),
-            "collection needs at least 8; check dies, planes, page and block against the capacity",
+            "garbage collection needs at least 8; check dies, planes, page and block against the capacity",
         );
         let scheduling = self.read_scheduling.value.as_str();
         expect(
@@ -247,7 +247,7 @@ impl FlashParameters {
             self.endurance_pb.value <= writable_pb,
             "endurance_pb",
             || format!("is {} PB, but the cells can take {writable_pb:.1}", self.endurance_pb.value),
-            "mend it or endurance_cycles",
+            "correct it or endurance_cycles",
         );
     }
 }

@@ -171,7 +171,7 @@ impl<'a, P: ParameterSet> Layer<'a, P> {
             if let Some((earlier, _)) = self.raw.get(&id) {
                 return Err(self.files[file].invalid(
                     &path,
-                    format!("the id stands in \"{}\" already", self.files[*earlier].name),
+                    format!("the id is already defined in \"{}\"", self.files[*earlier].name),
                     "remove one of the two or rename it",
                 ));
             }
@@ -212,8 +212,8 @@ impl<'a, P: ParameterSet> Layer<'a, P> {
         if chain.iter().any(|earlier| earlier == id) {
             return Err(file.invalid(
                 &[self.table, id, "based_on"],
-                format!("{} leads back to itself", chain.join(" -> ")),
-                "let one of them give all its parameters",
+                format!("{} refers back to itself", chain.join(" -> ")),
+                "give one of them all its parameters",
             ));
         }
         chain.push(id.to_owned());
@@ -241,7 +241,7 @@ impl<'a, P: ParameterSet> Layer<'a, P> {
             file.invalid(
                 &[self.table, id, "based_on"],
                 format!("there is no {} \"{base}\"", self.table),
-                "name an entry of the same kind; \"tier0 catalog list\" shows all",
+                "name an entry of the same kind; \"tier0 catalog list\" lists all",
             )
         })
     }
@@ -279,7 +279,7 @@ impl<'a, P: ParameterSet> Layer<'a, P> {
             if name == DATASHEET || !is_kebab_case(name) {
                 return Err(file.invalid(
                     &[self.table, id, "calibration", name],
-                    "is no name for a calibration",
+                    "is not a valid calibration name",
                     "use kebab-case; \"datasheet\" is the entry's own parameters",
                 ));
             }
@@ -307,7 +307,7 @@ impl<'a, P: ParameterSet> Layer<'a, P> {
             file.invalid(
                 &[self.table, id, "default_calibration"],
                 unknown.to_string(),
-                "name one of these or add it",
+                "use one of these, or add it",
             )
         })
     }

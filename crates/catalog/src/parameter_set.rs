@@ -100,7 +100,7 @@ fn check_row(rule: &FieldRule, row: &ParameterRow) -> Option<Inconsistency> {
     }
     if let Some(odd) = row.fitted_to.iter().find(|figure| !figure.contains('.')) {
         return broken(
-            format!("was fitted to {odd:?}, which is no figure of a study"),
+            format!("was fitted to {odd:?}, which is not a figure of a study"),
             "name the study and its figure, such as \"cx4-oracle.read.efd6.iops\"".into(),
         );
     }

@@ -17,7 +17,9 @@ pub enum VaryError {
     #[error(transparent)]
     Lookup(#[from] LookupError),
     /// The entry has no such number.
-    #[error("\"{entry}\" has no number \"{parameter}\"; \"tier0 catalog show {entry}\" lists what it has")]
+    #[error(
+        "\"{entry}\" has no numeric parameter \"{parameter}\"; \"tier0 catalog show {entry}\" lists its parameters"
+    )]
     Parameter {
         /// The entry.
         entry: String,

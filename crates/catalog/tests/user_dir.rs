@@ -105,7 +105,7 @@ fn names_file_line_field_and_remedy() {
         ),
         (
             "rpm = { value = \"fast\", unit = \"rpm\", kind = \"measured\", source = \"s\" }",
-            "mine.toml, line 6, disk.mine.parameters.rpm.value: the text \"fast\" is there, and ",
+            "mine.toml, line 6, disk.mine.parameters.rpm.value: found the string \"fast\", expected ",
         ),
         (
             "rpm = { value = 7200, unit = \"rpm\", kind = \"guessed\", source = \"s\" }",
@@ -117,11 +117,11 @@ fn names_file_line_field_and_remedy() {
         ),
         (
             "cylinders = { value = 100000, unit = \"count\", kind = \"measured\", source = \"s\" }",
-            "mine.toml, line 6, disk.mine.parameters.cylinders: gives a geometry of 60.4 % of the capacity",
+            "mine.toml, line 6, disk.mine.parameters.cylinders: gives a geometry that holds 60.4 % of the capacity",
         ),
         (
             "seek_average_read_ms = { value = 19, unit = \"ms\", kind = \"measured\", source = \"s\" }",
-            "mine.toml, line 6, disk.mine.parameters.seek_average_read_ms: breaks the order",
+            "mine.toml, line 6, disk.mine.parameters.seek_average_read_ms: violates",
         ),
         (
             "head_switch_ms = { value = 2.5, unit = \"ms\", kind = \"measured\", source = \"s\" }",
@@ -163,7 +163,7 @@ fn refuses_entries_that_do_not_stand_on_their_own() {
         ),
         (
             format!("[disk.a]\n{head}based_on = \"b\"\n[disk.b]\n{head}based_on = \"a\"\n"),
-            "line 4, disk.a.based_on: a -> b leads back to itself",
+            "line 4, disk.a.based_on: a -> b refers back to itself",
         ),
         (
             format!("[disk.mine]\n{head}based_on = \"nl-7k2\"\ndefault_calibration = \"x\"\n"),
@@ -203,7 +203,7 @@ fn an_id_stands_once_in_a_directory() {
     std::fs::write(dir.path().join("sub/b.toml"), text).expect("it can be written");
     let error = Catalog::load_dir(dir.path()).expect_err("it must not load").to_string();
     assert!(
-        error.contains("b.toml, line 1, disk.mine: the id stands in") && error.contains("a.toml"),
+        error.contains("b.toml, line 1, disk.mine: the id is already defined in") && error.contains("a.toml"),
         "{error}"
     );
 }
@@ -212,7 +212,7 @@ fn an_id_stands_once_in_a_directory() {
 fn an_absent_or_empty_directory_is_said_to_be_so() {
     let dir = tempfile::tempdir().expect("a directory");
     let empty = Catalog::load_dir(dir.path()).expect_err("it is empty").to_string();
-    assert!(empty.contains("holds no .toml file"), "{empty}");
+    assert!(empty.contains("has no .toml file"), "{empty}");
     let absent = Catalog::load_dir(&dir.path().join("absent")).expect_err("it is absent").to_string();
     assert!(absent.starts_with("cannot read") && absent.contains("check that it exists"), "{absent}");
 }

@@ -46,13 +46,13 @@ impl Control {
             Either::Right((waits_for, work)) => (waits_for, work),
         };
         let _ = reply.send(AdminReply::Failed(format!(
-            "this is not done yet: {waits_for}; {remedy}, and this goes on by itself (an event in \"tier0 status\" tells \
-             how it ended)"
+            "not completed yet: {waits_for}; {remedy}, and the request continues automatically (its result \
+             is an event in \"tier0 status\")"
         )));
-        let thing = || "a request that waited for drives of a pool".to_owned();
+        let thing = || "delayed request".to_owned();
         match work.await {
             AdminReply::Refused(text) | AdminReply::Held(text) | AdminReply::Failed(text) => {
-                self.tell(Severity::Warning, thing(), format!("was not carried out: {text}"), "ask again");
+                self.tell(Severity::Warning, thing(), format!("failed: {text}"), "try again");
             }
             AdminReply::Done(_)
             | AdminReply::Status(_)
@@ -118,7 +118,7 @@ impl Control {
         match done {
             Ok(text) => {
                 // Who looks at the events later wants to know what was asked for.
-                self.tell(Severity::Info, format!("array {}", self.array), format!("as asked: {text}"), "");
+                self.tell(Severity::Info, format!("array {}", self.array), format!("admin: {text}"), "");
                 AdminReply::Done(text)
             }
             Err(error) => error.into(),
@@ -132,9 +132,11 @@ impl Control {
         match name {
             _ if !meant.is_empty() => Ok(meant),
             Some(name) if !self.pools.is_empty() => {
-                Err(AdminError::new(format!("there is no pool {name:?}; \"tier0 status\" lists the pools")))
+                Err(AdminError::new(format!("no pool {name:?}; \"tier0 status\" lists the pools")))
             }
-            _ => Err(AdminError::new("the array's drives are memory, so there is nothing to administer")),
+            _ => Err(AdminError::new(
+                "the array is in memory only and cannot be administered; edit the array file and restart it",
+            )),
         }
     }
 
@@ -142,14 +144,14 @@ impl Control {
     pub(super) fn pool_meant(&self, name: Option<&str>) -> Result<usize, AdminError> {
         match self.pools_meant(name)?[..] {
             [only] => Ok(only),
-            _ => Err(AdminError::new("the array has several pools; say which with --pool")),
+            _ => Err(AdminError::new("the array has several pools; choose one with --pool")),
         }
     }
 
     fn begin_scrubs(self: &Rc<Self>, pool: Option<&str>, rate: Option<ByteCount>) -> Done {
         if rate == Some(ByteCount(0)) {
             return Err(AdminError::new(
-                "a scrub at rate 0 would never end; leave the rate out for full speed, or stop the scrub (--stop)",
+                "a scrub at rate 0 would never end; omit the rate for full speed, or stop the scrub (--stop)",
             ));
         }
         let started = self
@@ -158,13 +160,14 @@ impl Control {
             .filter(|number| self.start_scrub(*number, rate.map(|rate| rate.0)));
         match started.count() {
             0 if self.pools_meant(pool)?.into_iter().any(|number| self.is_scrub_stopping(number)) => {
-                Err(AdminError::new("the last scrub is about to stop; ask again in a moment"))
+                Err(AdminError::new("the previous scrub is still stopping; try again in a moment"))
             }
             0 if rate.is_some() => Err(AdminError::new(
-                "a scrub is going on already, and keeps its rate; to change it, stop it (--stop) and start it again",
+                "a scrub is already running and keeps its rate; to change it, stop the scrub (--stop) and \
+                 start it again",
             )),
-            0 => Ok("a scrub is going on already; \"tier0 status\" shows how far".to_owned()),
-            _ => Ok("the scrub has begun; \"tier0 status\" shows how far".to_owned()),
+            0 => Ok("a scrub is already running; \"tier0 status\" shows its progress".to_owned()),
+            _ => Ok("scrub started; \"tier0 status\" shows its progress".to_owned()),
         }
     }
 
@@ -173,9 +176,9 @@ impl Control {
         let stopping = pools.iter().filter(|number| self.is_scrub_stopping(**number)).count();
         let stopped = pools.into_iter().filter(|number| self.stop_scrub(*number)).count();
         match stopped - stopping {
-            0 if stopping > 0 => Ok("the scrub is stopping already".to_owned()),
-            0 => Ok("no scrub is going on; there is nothing to stop".to_owned()),
-            _ => Ok("the scrub stops; the next one goes on from here".to_owned()),
+            0 if stopping > 0 => Ok("the scrub is already stopping".to_owned()),
+            0 => Ok("no scrub is running; nothing to stop".to_owned()),
+            _ => Ok("scrub stopping; the next one resumes from here".to_owned()),
         }
     }
 

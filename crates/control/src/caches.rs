@@ -81,7 +81,7 @@ impl Control {
         }
         let names: Vec<&str> = pools.iter().map(|pool| self.pools[*pool].name.as_str()).collect();
         let own = match write {
-            Some(true) => ", and each volume acknowledges writes as it is set",
+            Some(true) => "; each volume uses its own write cache mode",
             _ => "",
         };
         Ok(format!("{}: {told} from now on{own}", named("pool", &names)))
@@ -159,7 +159,7 @@ impl Control {
             [] => "from now on".to_owned(),
             _ => {
                 let (name, caches) = (&self.pools[pool].name, off.join(" and "));
-                format!("as soon as pool {name} has its {caches} cache on (tier0 pool set)")
+                format!("once the {caches} cache of pool {name} is on (tier0 pool set)")
             }
         }
     }
@@ -170,7 +170,7 @@ fn told_before(before: Option<WriteCache>, now: Option<&Caching>) -> String {
     let is_volatile = |mode: WriteCache| mode == WriteCache::Volatile;
     match (before, now) {
         (Some(before), Some(now)) if is_volatile(before) != is_volatile(now.write) => {
-            format!("; clients that connected while it was {before} go by that until they connect anew")
+            format!("; clients that connected while it was {before} keep the old mode until they reconnect")
         }
         _ => String::new(),
     }
@@ -180,7 +180,7 @@ fn told_before(before: Option<WriteCache>, now: Option<&Caching>) -> String {
 fn said(parts: [Option<String>; 2]) -> Result<String, AdminError> {
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     match parts.is_empty() {
-        true => Err(AdminError::new("nothing is to be set; say cache.read, cache.write or both")),
+        true => Err(AdminError::new("no property given; set cache.read, cache.write or both")),
         false => Ok(parts.join(", ")),
     }
 }
@@ -192,7 +192,7 @@ fn on_or_off(on: bool) -> &'static str {
 /// The switches stand as they were asked for, and what was acknowledged before is not as stable as that promises.
 fn not_settled(error: IoError) -> AdminError {
     AdminError::failed(format!(
-        "the caches are switched, but not all that was acknowledged before could be brought where it belongs: {error}; look at \
-         \"tier0 status\", and ask again"
+        "the caches are switched, but the write cache could not be fully destaged: {error}; check \"tier0 \
+         status\", and try again"
     ))
 }

@@ -49,7 +49,7 @@ impl Control {
             commit.await.map_err(AdminError::from)?;
         }
         self.add_volume(pool, &record).await?;
-        Ok(format!("volume {clone} is a clone of {name}, and served{}", self.what_is_short(pool, &record)))
+        Ok(format!("created volume {clone} as a clone of {name}{}", self.what_is_short(pool, &record)))
     }
 
     /// Brings into place what the log has of a volume, until little is left, while hosts and administrators go on.
@@ -60,7 +60,8 @@ impl Control {
             self.record_of_clone(pool, &record, clone)?;
             if self.core(pool).pauses.since().is_some() {
                 return Err(AdminError::new(format!(
-                    "volume {name:?} is not cloned while its pool {:?} is paused; bring back what it waits for, and ask again",
+                    "cannot clone volume {name:?} while its pool {:?} is paused; reconnect the drives it \
+                     waits for, and try again",
                     self.pools[pool].name
                 )));
             }
@@ -82,8 +83,8 @@ impl Control {
         let free = state.room_in(record.group);
         match shared > free {
             true => format!(
-                "; they share {}, and {} are free for what is written to either: when those are taken, such writes fail with \
-                 ENOSPC",
+                "; they share {}, and {} are free for new writes to either: when that is used up, such \
+                 writes fail with ENOSPC",
                 bytes(shared),
                 bytes(free)
             ),
@@ -100,16 +101,16 @@ impl Control {
     ) -> Result<VolumeRecord, AdminError> {
         if !of.thin {
             return Err(AdminError::new(format!(
-                "volume {:?} is thick, and only thin volumes can be cloned; create a thin one (tier0 volume create --thin) and \
-                 copy what it holds",
+                "volume {:?} is thick, and only thin volumes can be cloned; create a thin volume (tier0 \
+                 volume create --thin) and copy the data",
                 of.name
             )));
         }
         let state = self.core(pool).metadata.state();
         let Some(branch) = state.free_branch(of.family()) else {
             return Err(AdminError::new(format!(
-                "volume {:?} has as many clones, or is one of as many, as a family has branches ({}); delete one of them \
-                 (tier0 volume delete)",
+                "volume {:?} and its clones have reached the limit of {} clones; delete one of them (tier0 \
+                 volume delete)",
                 of.name,
                 FAMILY_VOLUMES_MAX - 1
             )));
@@ -170,11 +171,11 @@ fn all(results: Vec<Result<(), IoError>>) -> Result<(), IoError> {
 /// What hosts have written to a volume is not in its place.
 fn not_in_place(name: &str, error: IoError) -> AdminError {
     let why = match error {
-        IoError::Timeout => "it took longer than its hosts can wait".to_owned(),
+        IoError::Timeout => "it took too long for connected hosts".to_owned(),
         error => error.to_string(),
     };
     AdminError::failed(format!(
-        "volume {name:?} is not cloned, and its hosts go on: what they have written could not be brought from the log into \
-         its place: {why}; look at \"tier0 status\", and try again when less is written"
+        "volume {name:?} was not cloned; its hosts are not affected: the write log could not be destaged: \
+         {why}; check \"tier0 status\", and try again under less load"
     ))
 }

@@ -81,7 +81,7 @@ impl Control {
             return;
         }
         if let Err(error) = self.size_flash_cache(number, bytes, drives.as_deref()).await {
-            let what = format!("its flash cache is not as the array file says: {error}");
+            let what = format!("its flash cache differs from the array file: {error}");
             self.tell(
                 Severity::Warning,
                 format!("pool {}", self.pools[number].name),
@@ -108,8 +108,8 @@ impl Control {
         let name = &self.pools[number].name;
         if placement.devices.is_empty() {
             return Ok(format!(
-                "pool {name} has no flash cache; if the array file says otherwise (flash_cache), correct it, or it is made at the next \
-                 start"
+                "flash cache of pool {name} removed; remove flash_cache from the array file too, or the next \
+                 start creates it again"
             ));
         }
         let drives: Vec<String> =
@@ -118,11 +118,14 @@ impl Control {
         let anew: Vec<String> = anew.into_iter().map(|member| core.drive_name(member)).collect();
         let empty = match anew.is_empty() {
             true => String::new(),
-            false => format!(", empty on {} where it was made for much less", named("drive", &anew)),
+            false => format!(
+                ", emptied on {}, where it was laid out for a much smaller size",
+                named("drive", &anew)
+            ),
         };
         Ok(format!(
-            "the flash cache of pool {name} has {} on {}{empty}; if flash_cache of the array file says otherwise, correct it, or it \
-             counts again at the next start",
+            "the flash cache of pool {name} is now {} on {}{empty}; set flash_cache in the array file too, \
+             or the next start resets it",
             ByteCount(chunklets * state.geometry().chunklet_sectors * SECTOR_BYTES),
             named("drive", &drives)
         ))
@@ -305,8 +308,8 @@ impl Control {
         }
         let why = why.unwrap_or_else(|| "it has failed, or was too slow".to_owned());
         let what = format!(
-            "its part of the flash cache is not used: {why}; reads go to the other drives, nothing is lost, and it is made anew \
-             later"
+            "its part of the flash cache is not used: {why}; reads go to the other drives, no data is lost, \
+             and it is re-created later"
         );
         self.tell(Severity::Warning, format!("drive {}", core.drive_name(member)), what, "");
         if !self.upkeep.get() {

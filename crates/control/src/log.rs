@@ -80,7 +80,7 @@ impl Control {
             let different: BTreeSet<&String> = drives.iter().collect();
             if drives.len() != copies || different.len() != copies {
                 return Err(AdminError::new(format!(
-                    "the write log of pool {pool:?} lies on {}; name as many different ones",
+                    "the write log of pool {pool:?} has {}; name that many different drives",
                     counted(copies as u64, "drive")
                 )));
             }
@@ -91,8 +91,8 @@ impl Control {
         *core.log_drives.borrow_mut() = drives.to_vec();
         self.start_rebuilds(number);
         Ok(format!(
-            "the write log of pool {pool} moves to {}, as \"tier0 status\" shows; if log_drives of the array file says \
-             otherwise, correct it, or it moves back at the next start",
+            "moving the write log of pool {pool} to {}; \"tier0 status\" shows its progress; set log_drives \
+             in the array file too, or it moves back at the next start",
             named("drive", drives)
         ))
     }
@@ -121,7 +121,8 @@ fn check_takes_log(state: &PoolState, pool: &str, name: &str) -> Result<(), Admi
     let mut known = state.members_by_place().filter(|(_, member)| member.name == name && member.takes_more());
     let Some((place, _)) = known.next() else {
         return Err(AdminError::new(format!(
-            "pool {pool:?} has no drive {name:?} that serves and stays; \"tier0 status\" lists its drives"
+            "pool {pool:?} has no drive {name:?} that is online and not being removed; \"tier0 status\" \
+             lists its drives"
         )));
     };
     let chunklets = chunklets_of_a_copy(state);
@@ -130,8 +131,8 @@ fn check_takes_log(state: &PoolState, pool: &str, name: &str) -> Result<(), Admi
         return Ok(());
     }
     Err(AdminError::new(format!(
-        "drive {name:?} has no {} free side by side, which a copy of the write log of pool {pool:?} takes; name another drive, or \
-         add one (tier0 drive add)",
+        "drive {name:?} lacks the {} of contiguous free space for a copy of the write log of pool {pool:?}; \
+         name another drive, or add one (tier0 drive add)",
         ByteCount(chunklets * state.geometry().chunklet_sectors * SECTOR_BYTES)
     )))
 }

@@ -58,8 +58,8 @@ impl Control {
         let known_at = PathBuf::from(&itself.path);
         let left = new.medium.left_places(known_at, places).await.ok_or_else(|| {
             AdminError::failed(format!(
-                "drive {name:?} knows other drives of the array from places that do not answer, so that it is not known whether \
-                 what lies at {path:?} is the original's, of which this array is a copy; look at those file systems, and try again"
+                "drive {name:?} records paths of other drives that do not respond, so {path:?} may belong to \
+                 the original of which this array is a copy; check those file systems, and try again"
             ))
         })?;
         let copied: Vec<_> =
@@ -67,10 +67,10 @@ impl Control {
         if let Some(first) = copied.first() {
             let names: Vec<_> = copied.iter().map(|place| place.name.clone()).collect();
             return Err(AdminError::new(format!(
-                "what lies at {path:?} belongs to the array of which this one is a copy: it knows {} from {:?}, and that lies \
-                 there too; a copy leaves the original alone: copy the drive beside the others and say with --path where, or \
-                 put a new one in the place of {name:?} (tier0 drive replace); if this is no copy, {:?} is what a drive was \
-                 cloned from: take that away first",
+                "{path:?} belongs to the array of which this one is a copy: it records {} at {:?}, which \
+                 exists too; a copy must not touch the original: copy the drive next to the others and give \
+                 its place with --path, or replace {name:?} by a new one (tier0 drive replace); if this \
+                 array is the original, {:?} is a leftover of a cloned drive: remove it first",
                 named("drive", &names),
                 first.path,
                 first.path,
@@ -80,8 +80,8 @@ impl Control {
             && said == Said::ByDrives
         {
             return Err(AdminError::new(format!(
-                "the array was moved or copied since drive {name:?} was lost (drive {:?} lay at {:?}), so that what lies at \
-                 {path:?}, where it was last, may be the original's; if it is this array's, say so with --path",
+                "the array was moved or copied since drive {name:?} was lost (drive {:?} was at {:?}), so \
+                 its last path {path:?} may belong to the original; if it belongs to this array, confirm with --path",
                 moved.name, moved.path
             )));
         }

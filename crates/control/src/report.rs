@@ -40,9 +40,9 @@ impl Control {
             Some((pool, problem)) if self.pools.len() > 1 => format!("pool {}: {problem}", pool.name),
             Some((_, problem)) => problem.clone(),
             None if self.pools.iter().all(|pool| sets_tolerance(&pool.core) > 0) => {
-                "all is well: every drive serves, everything is redundant".to_owned()
+                "healthy: all drives online, fully redundant".to_owned()
             }
-            None => "all is well: every drive serves".to_owned(),
+            None => "healthy: all drives online".to_owned(),
         };
         let events = self.events.all(self.world.now());
         Status {

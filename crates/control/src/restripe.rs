@@ -121,27 +121,25 @@ impl Control {
         let number = self.pool_meant(pool)?;
         if rate == Some(ByteCount(0)) {
             return Err(AdminError::new(
-                "restriping at rate 0 would never end; leave the rate out for full speed, or stop it (--stop)",
+                "a rebalance at rate 0 would never end; omit the rate for full speed, or stop it (--stop)",
             ));
         }
         let name = &self.pools[number].name;
         let progress = &self.core(number).restripe;
         match (stop, progress.running.get()) {
-            (true, false) => Ok(format!("nothing of pool {name} is moving; there is nothing to stop")),
+            (true, false) => Ok(format!("no rebalance of pool {name} is running; nothing to stop")),
             (true, true) => {
                 progress.stopping.set(true);
                 progress.halt.store(true, Ordering::SeqCst);
-                Ok(format!(
-                    "restriping of pool {name} stops; it goes on when it is asked for, or at the next start"
-                ))
+                Ok(format!("rebalance of pool {name} stopped; it resumes on request, or at the next start"))
             }
             (false, _) if self.start_restripe(number, rate.map(|rate| rate.0)) => {
-                Ok(format!("restriping of pool {name} has begun; \"tier0 status\" shows how far"))
+                Ok(format!("rebalance of pool {name} started; \"tier0 status\" shows its progress"))
             }
             (false, true) => Err(AdminError::new(format!(
-                "pool {name:?} is being restriped already; \"tier0 status\" shows how far, --stop ends it"
+                "pool {name:?} is already being rebalanced; \"tier0 status\" shows its progress, --stop stops it"
             ))),
-            (false, false) => Err(AdminError::failed("the array is starting; ask again")),
+            (false, false) => Err(AdminError::failed("the array is starting; try again")),
         }
     }
 

@@ -220,7 +220,7 @@ impl Control {
         let usable = Space::of(&core.metadata.state()).usable;
         if reserve.of(usable) > usable {
             return Err(AdminError::new(format!(
-                "pool {:?} has {usable}, so {} of it cannot be kept; use a share (10%) or a size below that",
+                "pool {:?} has {usable}, so {} of it cannot be reserved; use a share (10%) or a smaller size",
                 self.pools[number].name,
                 reserve.of(usable)
             )));
@@ -228,15 +228,15 @@ impl Control {
         let extent = SectorCount(core.metadata.state().geometry().extent_sectors).bytes();
         if matches!(reserve, Reserve::Bytes(bytes) if bytes.0 > 0 && bytes < extent) {
             return Err(AdminError::new(format!(
-                "{reserve} is less than one extent ({extent}), in which thin volumes take space, and keeps nothing; use a \
-                 share (10%), a larger size, or 0 to keep nothing"
+                "{reserve} is less than one extent ({extent}), the allocation unit of thin volumes, and \
+                 reserves nothing; use a share (10%), a larger size, or 0 for no reserve"
             )));
         }
         let before = std::mem::replace(&mut core.space_rules.borrow_mut().reserve, reserve);
         let name = &self.pools[number].name;
         Ok(format!(
-            "pool {name} keeps {} of {usable} from thin volumes (before: {}) until it is started again; \
-             \"tier0 config\" prints the array file that keeps it so",
+            "reserve of pool {name} is {} of {usable} (before: {}) until the next start; to keep it, replace \
+             the array file by the output of \"tier0 config\"",
             reserve.of(usable),
             before.of(usable)
         ))

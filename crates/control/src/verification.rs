@@ -175,17 +175,13 @@ impl Control {
         } else if !survives(&(&unverified | &untrue)) {
             let names = but_it(&untrue);
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let why = format!(
-                "what {} held was wrong in places that were met, and no scrub has read all of it since",
-                named("drive", &names)
-            );
+            let why = format!("{} had bad pages, and no full scrub has run since", named("drive", &names));
             (why, "scrub first (tier0 scrub)")
         } else {
             return Ok(());
         };
         Err(AdminError::new(format!(
-            "{why}, and what drive {:?} holds may be all that is right; {wait}, or take it out all the same (tier0 drive \
-             remove --force)",
+            "{why}, and drive {:?} may hold the only good copy; {wait}, or force it (tier0 drive remove --force)",
             core.drive_name(place)
         )))
     }

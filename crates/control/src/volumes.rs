@@ -59,9 +59,9 @@ impl Control {
         };
         core.metadata.commit(records).await.map_err(AdminError::from)?;
         let record = core.metadata.state().volumes().find(|volume| volume.id == id).cloned();
-        let record = record.ok_or_else(|| AdminError::failed("the volume is gone again"))?;
+        let record = record.ok_or_else(|| AdminError::failed("the volume was deleted meanwhile"))?;
         self.add_volume(pool, &record).await?;
-        Ok(format!("volume {name} of {size} is created and served"))
+        Ok(format!("created volume {name} ({size})"))
     }
 
     /// Tells every shard of a volume, then hosts.
@@ -77,11 +77,11 @@ impl Control {
     pub(super) fn check_is_new(&self, name: &str) -> Result<(), AdminError> {
         if !is_name(name) {
             return Err(AdminError::new(format!(
-                "{name:?} is no name; use 1 to 64 letters, digits, '-', '_' or '.'"
+                "{name:?} is not a valid name; use 1 to 64 letters, digits, '-', '_' or '.'"
             )));
         }
         match self.find_volume(name) {
-            Some(_) => Err(AdminError::new(format!("there is a volume {name:?} already; use another name"))),
+            Some(_) => Err(AdminError::new(format!("volume {name:?} already exists; choose another name"))),
             None => Ok(()),
         }
     }
@@ -93,11 +93,11 @@ impl Control {
         let (now, sectors) = (SectorCount(record.sectors).bytes(), SectorCount::in_bytes(size).0);
         if sectors < record.sectors {
             return Err(AdminError::new(format!(
-                "volume {name:?} has {now} and can only grow; create a smaller one and copy what it holds"
+                "volume {name:?} has {now} and cannot shrink; create a smaller volume and copy the data"
             )));
         }
         if sectors == record.sectors {
-            return Ok(format!("volume {name} has {now} already; nothing is changed"));
+            return Ok(format!("volume {name} already has {now}; nothing changed"));
         }
         self.check_grows(pool, &record, sectors)?;
         let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
@@ -105,7 +105,7 @@ impl Control {
         self.command(|reply| VolumesCommand::Resize { number, sectors, reply }).await?;
         self.offer_volume(number).await?;
         Ok(format!(
-            "volume {name} has grown from {now} to {size}; clients that are connected see it when they connect anew"
+            "resized volume {name} from {now} to {size}; connected clients see the new size after they reconnect"
         ))
     }
 
@@ -119,8 +119,8 @@ impl Control {
         }
         let bytes = |extents: u64| SectorCount(extents * state.geometry().extent_sectors).bytes();
         Err(AdminError::new(format!(
-            "volume {:?} cannot grow from {} to {}: that takes {} more, and pool {:?} has {} free; grow it by less, add \
-             drives (tier0 drive add{}, then tier0 pool grow), or delete what is not needed",
+            "volume {:?} cannot grow from {} to {}: it needs {} more, and pool {:?} has {} free; grow it by \
+             less, add drives (tier0 drive add{}, then tier0 pool grow), or delete other volumes",
             volume.name,
             SectorCount(volume.sectors).bytes(),
             SectorCount(sectors).bytes(),
@@ -150,7 +150,7 @@ impl Control {
         self.volume_numbers.borrow_mut().remove(&(pool, record.number));
         let runs: Vec<SlotRun> = slots.iter().flatten().map(one_slot).collect();
         core.metadata.return_slots(&runs);
-        Ok(format!("volume {name} is deleted"))
+        Ok(format!("deleted volume {name}"))
     }
 
     async fn withdraw_volume(&self, name: &str, number: u32, force: bool) -> Result<(), AdminError> {
@@ -160,7 +160,7 @@ impl Control {
             return Ok(());
         }
         Err(AdminError::new(format!(
-            "volume {name:?} is used by {}; disconnect, or add --force to cut them off",
+            "volume {name:?} is used by {}; disconnect them, or add --force",
             counted(users as u64, "connection")
         )))
     }
@@ -193,9 +193,8 @@ impl Control {
 
     pub(super) fn volume_meant(&self, name: &str) -> Result<Meant, AdminError> {
         self.pools_meant(None)?;
-        self.find_volume(name).ok_or_else(|| {
-            AdminError::new(format!("there is no volume {name:?}; \"tier0 status\" lists them"))
-        })
+        self.find_volume(name)
+            .ok_or_else(|| AdminError::new(format!("no volume {name:?}; \"tier0 status\" lists the volumes")))
     }
 
     pub(super) fn find_volume(&self, name: &str) -> Option<Meant> {
@@ -218,15 +217,17 @@ impl Control {
 fn no_room(error: PlanError) -> AdminError {
     let PlanError::NoSpace { volume, size, place, free } = error else { return error.into() };
     AdminError::new(format!(
-        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller or thin (--thin), add \
-         drives (tier0 drive add, then tier0 pool grow), or delete what is not needed"
+        "volume {volume:?} ({size}) does not fit in {place}, which has {free} free; make it smaller or thin \
+         (--thin), add drives (tier0 drive add, then tier0 pool grow), or delete other volumes"
     ))
 }
 
 fn check_size(size: ByteCount) -> Result<(), AdminError> {
     if size.0 == 0 || !size.0.is_multiple_of(4096) {
+        let example = size.in_binary_unit().unwrap_or(ByteCount::gib(64));
         return Err(AdminError::new(format!(
-            "a size of {size} does not do; use a multiple of 4KiB with its unit, as in 64GiB: a number without one is bytes"
+            "size {size} is not a positive multiple of 4KiB; use a size such as {example} (a number without a unit is \
+             in bytes)"
         )));
     }
     Ok(())

@@ -36,7 +36,9 @@ pub(super) fn check_access(
 ) -> Result<SocketAccess, DescriptionError> {
     let name = |what: &str, name: &Spanned<String>| match name.get_ref().is_empty() {
         false => Ok(name.get_ref().clone()),
-        true => Err(place.wrong(name.span(), format!("{field}_{what}: is empty; name one, or take it out"))),
+        true => {
+            Err(place.wrong(name.span(), format!("{field}_{what} is empty; name one, or remove the field")))
+        }
     };
     Ok(SocketAccess {
         mode: mode.map_or(Ok(MODE), |mode| {
@@ -52,7 +54,7 @@ fn read_mode(text: &str) -> Result<u32, String> {
     let digits = text.len() >= 3 && text.len() <= 4 && text.bytes().all(|digit| digit.is_ascii_digit());
     match u32::from_str_radix(text, 8) {
         Ok(mode) if digits && mode <= 0o777 => Ok(mode),
-        _ => Err(format!("{text:?} is no mode; write octal digits, as in \"0660\"")),
+        _ => Err(format!("{text:?} is not a file mode; write octal digits, as in \"0660\"")),
     }
 }
 

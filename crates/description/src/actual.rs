@@ -32,7 +32,7 @@ impl Description {
             Description { drives: Vec::new(), pools: Vec::new(), volumes: Vec::new(), ..self.clone() };
         actual.warnings.clear();
         actual.cores = facts.iter().map(|pool| pool.log_parts).max();
-        remarks.add("array", "cores", "as the array runs; another number takes effect at the next start");
+        remarks.add("array", "cores", "as running; a change takes effect at the next start");
         for pool in facts {
             let pool = &without_old_places(pool);
             let first = actual.drives.len();
@@ -64,12 +64,12 @@ impl Description {
         let path = drive.path.clone().or_else(|| known.and_then(|known| known.path.clone()));
         let section = || format!("drive {}", drive.name);
         if path.is_none() {
-            remarks.add(section(), "path", "not known: put its path here");
+            remarks.add(section(), "path", "unknown: set its path here");
         }
         if drive.state == DriveState::Lost {
             remarks.add(section(), "name", "LOST: replace or remove it (tier0 drive)");
             if path.is_some() {
-                remarks.add(section(), "path", "where it was last; a start does not believe what lies there");
+                remarks.add(section(), "path", "its last path; a start does not use it");
             }
         }
         let path = path.unwrap_or_else(|| format!("{}.img", drive.name).into());
@@ -129,13 +129,13 @@ fn actual_pool(
             spare_drives,
         });
     }
-    remarks.add(section.as_str(), "raid", "created: raid to checksums cannot be changed");
+    remarks.add(section.as_str(), "raid", "fixed at creation: raid to checksums cannot be changed");
     let mut log_drives = places(|drive| drive.for_log);
     if log_drives.len() > LOG_DRIVES_MAX {
-        remarks.add(section.as_str(), "log", "on more drives than a file can name");
+        remarks.add(section.as_str(), "log", "on more drives than the file can name");
         log_drives.clear();
     }
-    remarks.add(section.as_str(), "log", "on each of its drives; created");
+    remarks.add(section.as_str(), "log", "per drive; fixed at creation");
     let flash_cache_bytes = pool.drives.iter().map(|drive| drive.flash_cache_bytes).sum::<u64>();
     let flash_cache = FlashCacheDescription {
         bytes: (flash_cache_bytes > 0).then_some(ByteCount(flash_cache_bytes)),
@@ -172,8 +172,9 @@ fn raid_of(pool: &str, group: &GroupFacts) -> Result<RaidConfig, String> {
         groups: group.groups as u32,
         stripe_unit_sectors: (group.stripe_unit_bytes / SECTOR_BYTES) as u32,
     };
-    let config = config_of(&record)
-        .map_err(|fact| format!("pool {pool:?} makes no sense: {fact}; use the tier0 that created it"))?;
+    let config = config_of(&record).map_err(|fact| {
+        format!("cannot interpret pool {pool:?}: {fact}; use the tier0 version that created it")
+    })?;
     Ok(match config.level {
         RaidLevel::Raid50 => config,
         _ => RaidConfig::new(config.level, config.set_size, config.stripe_unit),

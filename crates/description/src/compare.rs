@@ -91,7 +91,8 @@ impl Description {
             let (is, said) = (known.class?, wanted.class?);
             (is != said).then(|| {
                 format!(
-                    "drive {:?}: class is {is}, as it joined, and the array file says {said}; correct the file",
+                    "drive {:?}: class is {is}, set when it was added, but the array file has {said}; \
+                     correct the file",
                     wanted.name
                 )
             })
@@ -115,8 +116,8 @@ impl Description {
             && wanted_log != log
         {
             texts.push(format!(
-                "pool {:?}: the write log lies on {}, and the array file says {}: it moves there as far as those serve and have \
-                 room for it; else correct the file",
+                "pool {:?}: the write log is on {}, but the array file has {}: it moves there once those are \
+                 online and have space; otherwise correct the file",
                 wanted.name,
                 log.join(", "),
                 wanted_log.join(", ")
@@ -130,7 +131,8 @@ impl Description {
                 let known = there.groups.iter().find(own).filter(|known| known.name != group.name);
                 texts.extend(known.map(|known| {
                     format!(
-                        "drive {name:?}: is of group {:?}, as it joined, and the array file says {:?}; correct the file",
+                        "drive {name:?}: its group is {:?}, set when it was added, but the array file has \
+                         {:?}; correct the file",
                         known.name, group.name
                     )
                 }));
@@ -144,14 +146,15 @@ impl Description {
                 known.and_then(|known| known.group.as_ref()).filter(|group| Some(*group) != wanted_group)
             {
                 texts.push(format!(
-                    "volume {:?}: group is {group:?}, as created, and the array file says {:?}; correct the file",
+                    "volume {:?}: group is {group:?}, fixed at creation, but the array file has {:?}; \
+                     correct the file",
                     volume.name,
                     wanted_group.map_or("", String::as_str)
                 ));
             }
             if let Some(known) = known.filter(|known| known.thin != volume.thin) {
                 texts.push(format!(
-                    "volume {:?}: thin is {}, as created, and the array file says {}; correct the file",
+                    "volume {:?}: thin is {}, fixed at creation, but the array file has {}; correct the file",
                     volume.name, known.thin, volume.thin
                 ));
             }
@@ -198,8 +201,8 @@ impl Description {
             // What lies in the place of one that was replaced may be a copy.
             if !pool.drives.iter().any(|drive| drive.replaced) && self.leads_to_none(pool, |_| true) {
                 findings.push(Finding::Refused(format!(
-                    "no drive of pool {:?} is in the file or in a directory to search, so a start would not find it; put \
-                     what \"tier0 config\" prints in the file's place",
+                    "no drive of pool {:?} is in the array file or in array.search, so a start would not \
+                     find the pool; replace the file by the output of \"tier0 config\"",
                     pool.name
                 )));
             }
@@ -208,8 +211,8 @@ impl Description {
             let is_cut = |drive: &&DriveFacts| drive.cut_short && drive.state == DriveState::Active;
             for drive in pool.drives.iter().filter(is_cut) {
                 findings.push(Finding::Refused(format!(
-                    "drive {:?} of pool {:?} is smaller than it was, and a start would not recognise it; give it its size back, \
-                     or replace it while the array is served (tier0 drive replace)",
+                    "drive {:?} of pool {:?} has shrunk, and a start would not recognise it; restore its \
+                     size, or replace it while the array is running (tier0 drive replace)",
                     drive.name, pool.name
                 )));
             }
@@ -231,7 +234,7 @@ impl Description {
                         |other: &DriveFacts| other.state == DriveState::Active && other.path == drive.path;
                     let return_it = match drive.path.is_some() && pool.drives.iter().any(lies_there) {
                         true => "",
-                        false => "take it back if it answers (tier0 drive rejoin), or ",
+                        false => "return it if it responds (tier0 drive rejoin), or ",
                     };
                     told(format!(
                         "drive {:?} of pool {:?} is lost; {return_it}replace or remove it",
@@ -240,13 +243,12 @@ impl Description {
                 } else if !is_there || (drive.moved_from.is_some() && !mentioned) {
                 } else if let (Some(is), Some(named)) = (&drive.path, self.other_place(drive)) {
                     told(format!(
-                        "drive {:?} is at {is:?}, where the server has it, and the array file says {named:?}; correct its \
-                         path in the file",
+                        "drive {:?} is at {is:?}, but the array file has {named:?}; correct its path in the file",
                         drive.name
                     ));
                 } else if !mentioned && drive.path.is_some() {
                     told(format!(
-                        "drive {:?} of pool {:?} is not in the file; \"tier0 config\" prints the file with it",
+                        "drive {:?} of pool {:?} is not in the array file; \"tier0 config\" prints the file with it",
                         drive.name, pool.name
                     ));
                 }
@@ -262,13 +264,13 @@ impl Description {
                     continue;
                 }
                 told(format!(
-                    "drive {:?}: {path:?} does not exist; correct the path or take it out",
+                    "drive {:?}: {path:?} does not exist; correct the path, or remove the drive from the file",
                     drive.name
                 ));
             } else if !is_known && !facts.iter().flat_map(|pool| &pool.drives).any(is) {
                 told(format!(
-                    "drive {:?} at {path:?} is in no pool; take it out of the file, or bring it in (tier0 drive add, with \
-                     --force if it holds something that may be overwritten)",
+                    "drive {:?} at {path:?} is in no pool; remove it from the file, or add it (tier0 drive \
+                     add, with --force to overwrite its contents)",
                     drive.name
                 ));
             }
@@ -290,8 +292,8 @@ fn flash_cache_differs(wanted: &PoolDescription, actual: &PoolDescription) -> Op
         actual.chunklet_sectors.unwrap_or(1) * SECTOR_BYTES * wanted.flash_cache.drives.len().max(1) as u64;
     (said.0.div_ceil(step) != there.0.div_ceil(step)).then(|| {
         format!(
-            "pool {:?}: the flash cache has {there}, and the array file says {said}: it gets that at the start, if its drives are \
-             there and have room; else correct the file",
+            "pool {:?}: the flash cache has {there}, but the array file has {said}: it is resized at the \
+             next start, if its drives are online and have space; otherwise correct the file",
             wanted.name
         )
     })
@@ -301,7 +303,8 @@ fn flash_cache_writes_in_vain(wanted: &PoolDescription, actual: &PoolDescription
     let has_one = |pool: &PoolDescription| pool.flash_cache.bytes.is_some_and(|bytes| bytes.0 > 0);
     wanted.flash_cache.writes_per_day.filter(|_| !has_one(wanted) && !has_one(actual)).map(|_| {
         format!(
-            "pool {:?}: flash_cache_writes does nothing without a flash cache; add flash_cache = \"SIZE\", or take it out",
+            "pool {:?}: flash_cache_writes has no effect without a flash cache; add flash_cache = \"SIZE\", \
+             or remove it",
             wanted.name
         )
     })
@@ -311,7 +314,7 @@ fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> Vec<String
     let name = &wanted.name;
     let tell = |field: &str, wanted: &dyn Display, actual: &dyn Display| {
         format!(
-            "pool {name:?}: {field} is {actual}, as created, and the array file says {wanted}; correct the file"
+            "pool {name:?}: {field} is {actual}, fixed at creation, but the array file has {wanted}; correct the file"
         )
     };
     let bytes = |sectors: u64| ByteCount(sectors * SECTOR_BYTES);
@@ -351,7 +354,7 @@ fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> Vec<String
     }
     if wanted.space.reserve != actual.space.reserve {
         texts.push(format!(
-            "pool {name:?}: reserve is {} until the next start, and {} from then on, as the file says",
+            "pool {name:?}: reserve is {} until the next start, then {} as in the array file",
             actual.space.reserve, wanted.space.reserve
         ));
     }
@@ -361,7 +364,7 @@ fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> Vec<String
 fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescription]) -> Vec<Finding> {
     let (name, size) = (&wanted.name, wanted.sectors.bytes());
     let Some(known) = there.iter().find(|known| known.name == *name) else {
-        return vec![Finding::Told(format!("volume {name:?} of {size} would be created in pool {pool:?}"))];
+        return vec![Finding::Told(format!("volume {name:?} ({size}) would be created in pool {pool:?}"))];
     };
     let differs = (known.sectors != wanted.sectors)
         .then(|| Finding::Told(size_differs(name, known.sectors, wanted.sectors)));
@@ -383,7 +386,7 @@ fn would_become<T: Display + PartialEq>(
 ) -> Option<Finding> {
     let (before, wanted) = (known?, wanted?);
     (before != wanted).then(|| {
-        Finding::Told(format!("{section}: {field} {before} would become {wanted} at the next start"))
+        Finding::Told(format!("{section}: {field} {before} would change to {wanted} at the next start"))
     })
 }
 
@@ -393,13 +396,13 @@ pub fn size_differs(volume: &str, is: SectorCount, wanted: SectorCount) -> Strin
         true => "grow the volume (tier0 volume resize), or correct the file",
         false => "correct the file",
     };
-    format!("volume {volume:?} has {}, and the array file says {}; {remedy}", is.bytes(), wanted.bytes())
+    format!("volume {volume:?} has {}, but the array file has {}; {remedy}", is.bytes(), wanted.bytes())
 }
 
 /// A volume is served that the file does not mention.
 pub fn not_in_file(volume: &str, size: SectorCount) -> String {
     format!(
-        "volume {volume:?} of {} is served though the file does not mention it; \"tier0 config\" prints it",
+        "volume {volume:?} ({}) is not in the array file; \"tier0 config\" prints the file with it",
         size.bytes()
     )
 }

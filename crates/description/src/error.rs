@@ -10,7 +10,7 @@ use tier0_toml::Misread;
 #[derive(Debug, Error)]
 pub enum DescriptionError {
     /// The file cannot be read.
-    #[error("array file {path:?} cannot be read: {source}; check the path and its permissions")]
+    #[error("cannot read array file {path:?}: {source}; check the path and its permissions")]
     Unreadable {
         /// What was asked for.
         path: PathBuf,
@@ -19,7 +19,7 @@ pub enum DescriptionError {
     },
     /// It is no text.
     #[error(
-        "{path:?} is no array file: it does not hold text (UTF-8), but what the file or device of a drive may hold; name the TOML \
+        "{path:?} is not an array file: it is binary, perhaps the file or device of a drive; name the TOML \
          file that describes the array (docs/array-file.md)"
     )]
     NoText {
@@ -27,9 +27,7 @@ pub enum DescriptionError {
         path: PathBuf,
     },
     /// Where the file of events is moved lies something else that the array has.
-    #[error(
-        "array.events: {path:?} is {what}, and the server moves its events there when they are many; name another file"
-    )]
+    #[error("array.events: the events are rotated to {path:?}, which is {what}; choose another file")]
     MovedEvents {
         /// Where the file is moved when it is large.
         path: PathBuf,
@@ -37,7 +35,7 @@ pub enum DescriptionError {
         what: &'static str,
     },
     /// A file that the array file names is something else that the array has.
-    #[error("{field}: {path:?} is {what}; name another file there")]
+    #[error("{field}: {path:?} is already {what}; choose another file")]
     Taken {
         /// The field.
         field: &'static str,
@@ -48,8 +46,8 @@ pub enum DescriptionError {
     },
     /// What lies beside it by default is that of another array file.
     #[error(
-        "array file {file:?} has no {field}, whose default {path:?} is that of {other:?} too; name another path there, or \
-         rename one of the files"
+        "array file {file:?} has no {field}, and its default {path:?} is also the default of {other:?}; set \
+         {field}, or rename one of the files"
     )]
     Shared {
         /// The file that was read.
@@ -78,7 +76,8 @@ pub enum DescriptionError {
 pub enum Mismatch {
     /// No drive of a pool is to be found.
     #[error(
-        "pool {pool:?} is on none of the drives that are here; mount or connect what holds it, or add the drives' directory to array.search; only if it was never created, run \"tier0 create\" with this array file"
+        "pool {pool:?} is on none of the connected drives; mount or connect its drives, or add their \
+         directory to array.search; only if it was never created, run \"tier0 create\" with this array file"
     )]
     NoPool {
         /// The pool.
@@ -86,7 +85,7 @@ pub enum Mismatch {
     },
     /// The description contradicts what the drives know.
     #[error(
-        "pool {pool:?} was created with {fact}, and the array file says {wanted}; correct the file, or create a new pool"
+        "pool {pool:?} was created with {fact}, but the array file has {wanted}; correct the file, or create a new pool"
     )]
     Changed {
         /// The pool.
@@ -98,7 +97,8 @@ pub enum Mismatch {
     },
     /// A volume of the file would be the second of its name.
     #[error(
-        "volume {volume:?} is in pool {other:?} already, and the array file has one of that name in pool {pool:?}: volumes and NBD exports are told apart by their names; give it another name"
+        "volume {volume:?} already exists in pool {other:?}, and the array file has another in pool \
+         {pool:?}; volume names are unique in an array: choose another name"
     )]
     TwoVolumes {
         /// Its name.

@@ -11,7 +11,7 @@ impl Description {
     /// Whether each file is one thing alone; `file` is the array file's own place.
     pub(super) fn check_files(&self, file: &Path) -> Result<(), DescriptionError> {
         let drives = self.drives.iter().filter_map(|drive| Some(("a drive", drive.path.as_deref()?)));
-        let mut known: Vec<(&'static str, &Path)> = drives.chain([("the array's file", file)]).collect();
+        let mut known: Vec<(&'static str, &Path)> = drives.chain([("the array file", file)]).collect();
         let moved = self.events.as_deref().map(moved_events);
         for (field, own, path) in self.named_files() {
             if let Some((what, _)) = known.iter().find(|(_, other)| *other == path) {

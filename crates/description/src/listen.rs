@@ -27,12 +27,15 @@ impl ListenAddress {
             return ListenAddress::unix(PathBuf::from(path));
         }
         let address: SocketAddr = text.parse().map_err(|_| {
-            format!("{text:?} is no address; write \"unix:/path\" or an IP address with a port, as in \"127.0.0.1:10809\"")
+            format!(
+                "{text:?} is not an address; write \"unix:/path\" or an IP address with a port, as in \
+                 \"127.0.0.1:10809\""
+            )
         })?;
         if !address.ip().is_loopback() && !allow_remote {
             return Err(format!(
-                "{address} can be reached from other machines, and NBD asks for no password; \
-                 use 127.0.0.1 or set \"allow_remote = true\""
+                "{address} is reachable from other machines, and NBD has no authentication; use 127.0.0.1, \
+                 or set \"allow_remote = true\""
             ));
         }
         Ok(ListenAddress(PeerAddress::Tcp(address)))
@@ -43,7 +46,7 @@ impl ListenAddress {
         if is_too_long(&path) {
             let bytes = path.as_os_str().len();
             return Err(format!(
-                "the unix socket's path {path:?} has {bytes} bytes, at most {SOCKET_PATH_BYTES_MAX} fit; shorten it"
+                "the unix socket path {path:?} has {bytes} bytes, more than {SOCKET_PATH_BYTES_MAX}; shorten it"
             ));
         }
         Ok(ListenAddress(PeerAddress::Unix(path)))

@@ -14,7 +14,7 @@ pub(super) fn notes(file: &File, drives: &[DriveDescription], pools: &[PoolDescr
     for (place, drive) in drives.iter().enumerate() {
         if !pools.iter().any(|pool| pool.uses(place)) {
             let name = &drive.name;
-            notes.push(format!("drive {name:?} is in no pool and is not used; name it in pool.drives"));
+            notes.push(format!("drive {name:?} is in no pool and is unused; add it to pool.drives"));
         }
     }
     let nbd = &file.nbd;
@@ -22,7 +22,8 @@ pub(super) fn notes(file: &File, drives: &[DriveDescription], pools: &[PoolDescr
     let is_unix = |address: &toml::Spanned<String>| address.get_ref().starts_with("unix:");
     if access.iter().any(|field| field.is_some()) && !nbd.listen.iter().any(is_unix) {
         notes.push(
-            "nbd: socket_mode, socket_owner and socket_group do nothing without a unix socket; add one to nbd.listen"
+            "nbd: socket_mode, socket_owner and socket_group have no effect without a unix socket; add one \
+             to nbd.listen"
                 .to_owned(),
         );
     }
@@ -53,7 +54,7 @@ fn note_pool(
         if group.raid.level != RaidLevel::Raid50 {
             let level = group.raid.level;
             notes.push(format!(
-                "pool {name:?}: groups is for raid50 and does nothing with {level}; take it out"
+                "pool {name:?}: groups applies to raid50 and has no effect with {level}; remove it"
             ));
         }
     }
@@ -70,21 +71,21 @@ fn note_pool(
             ("flash_cache_writes", section.flash_cache_writes.is_some()),
         ];
         for (field, _) in given.into_iter().filter(|(_, given)| *given) {
-            notes.push(format!("pool {name:?}: {field} does nothing on drives that are memory; take it out"));
+            notes.push(format!("pool {name:?}: {field} has no effect on drives in memory; remove it"));
         }
         return;
     }
     if pool.log_drives.len() == 1 && pool.groups.iter().any(|group| group.raid.level != RaidLevel::Raid0) {
         let drive = &drives[pool.log_drives[0]].name;
         notes.push(format!(
-            "pool {name:?} is {level} and its write log lies on drive {drive:?} alone: the loss of that one loses \
-             acknowledged writes; name two log_drives"
+            "pool {name:?} is {level}, but its write log is only on drive {drive:?}: if that drive fails, \
+             acknowledged writes are lost; name two log_drives"
         ));
     }
     if pool.log_drives.len() == 2 && has(RaidLevel::Raid6) {
         notes.push(format!(
-            "pool {name:?} is {level}, which survives the loss of two drives, and its write log lies on two: the loss of both \
-             loses acknowledged writes; name three log_drives"
+            "pool {name:?} is {level} and survives two drive failures, but its write log is on two drives: \
+             if both fail, acknowledged writes are lost; name three log_drives"
         ));
     }
 }
@@ -98,7 +99,7 @@ impl Description {
             let Ok(found) = std::fs::metadata(path) else { continue };
             if found.is_file() && found.len() != size.0 {
                 notes.push(format!(
-                    "drive {:?}: size is {size}, and {path:?} exists with {}, which counts; correct the file",
+                    "drive {:?}: size is {size}, but {path:?} exists with {}, which applies; correct the file",
                     drive.name,
                     tier0_units::ByteCount(found.len()),
                 ));

@@ -11,7 +11,7 @@ pub enum RingError {
     /// No copy is left that could take a record. What was acknowledged is still on the copy that failed last, as far
     /// as its drive can be read.
     #[error(
-        "the last copy of the log failed: {source}; bring a drive that holds a copy back and open the log again"
+        "the last copy of the log failed: {source}; reconnect a drive that holds a copy, and start again"
     )]
     AllCopiesLost {
         /// What the last copy ended with.
@@ -22,7 +22,7 @@ pub enum RingError {
     Closed,
     /// The record does not fit even into an empty ring.
     #[error(
-        "a record of {sectors} sectors exceeds the log, which has room for {room}; cut it or enlarge the log"
+        "a record of {sectors} sectors exceeds the log, which has space for {room}; split it, or enlarge the log"
     )]
     RecordTooLarge {
         /// What the record needs, with its frame.
@@ -58,14 +58,14 @@ pub enum RingError {
     #[error("no copy holds a log; check that the drives are the right ones, or create the log")]
     NoRing,
     /// The region holds another ring.
-    #[error("copy {copy} holds a log of another identity; check which drive is which")]
+    #[error("copy {copy} holds a different log; check which drive is which")]
     WrongRing {
         /// Which copy.
         copy: usize,
     },
     /// The format is newer than this code.
     #[error(
-        "the log has format version {found}, this program knows versions up to {known}; use a newer program"
+        "the log has format version {found}, but this program supports up to {known}; use a newer program"
     )]
     TooNew {
         /// What the header says.
@@ -84,8 +84,8 @@ pub enum RingError {
     /// No copy that is there can be read at a place that may hold what was acknowledged. The drives are there; only
     /// these sectors fail.
     #[error(
-        "no copy of the log can be read where a record is due, copy {copy}: {source}; bring back a drive that holds \
-         another copy"
+        "no copy of the log is readable where a record is due, copy {copy}: {source}; reconnect a drive that \
+         holds another copy"
     )]
     Unreadable {
         /// One of the copies.

@@ -15,7 +15,8 @@ pub enum PlanError {
     Meta(#[from] MetaError),
     /// A set of such chunklets holds no extent.
     #[error(
-        "pool {pool:?}: a RAID set of chunklets of {chunklet} has no room for one extent of {extent} with its checksums; set pool.chunklet to {least} or more, or pool.extent to less"
+        "pool {pool:?}: a RAID set with chunklets of {chunklet} cannot hold one extent of {extent} with its \
+         checksums; increase pool.chunklet to {least} or more, or reduce pool.extent"
     )]
     ChunkletTooSmall {
         /// The pool.
@@ -28,14 +29,15 @@ pub enum PlanError {
         least: ByteCount,
     },
     /// The chunklets do not even make one set.
-    #[error("pool {pool:?} has no room for one RAID set; use larger drives or a smaller chunklet")]
+    #[error("pool {pool:?} has no space for a RAID set; use larger drives or a smaller chunklet")]
     NoSet {
         /// The pool.
         pool: String,
     },
     /// The slots of a group would have much more than an extent.
     #[error(
-        "pool {pool:?}: an extent of {extent} takes a slot of {slot} in group {group:?}, whose rows hold {row}, so {percent} % of it would lie idle; use {remedy}another set_size, or a smaller stripe_unit in the group"
+        "pool {pool:?}: an extent of {extent} takes a slot of {slot} in group {group:?}, whose rows hold \
+         {row}, which wastes {percent} % of the slot; use {remedy}another set_size, or a smaller stripe_unit in the group"
     )]
     Waste {
         /// The pool.
@@ -54,7 +56,7 @@ pub enum PlanError {
         row: ByteCount,
     },
     /// A volume is to lie on a group of sets that the pool does not have.
-    #[error("volume {volume:?}: pool {pool:?} has no group {group:?}; it has {known}")]
+    #[error("volume {volume:?}: pool {pool:?} has no group {group:?}; its groups are {known}")]
     NoGroup {
         /// The volume.
         volume: String,
@@ -67,7 +69,8 @@ pub enum PlanError {
     },
     /// A volume does not fit.
     #[error(
-        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller, take it out of the file if it was deleted, or add drives"
+        "volume {volume:?} ({size}) does not fit in {place}, which has {free} free; make it smaller, remove \
+         it from the file if it was deleted, or add drives"
     )]
     NoSpace {
         /// The volume.
@@ -80,7 +83,7 @@ pub enum PlanError {
         free: ByteCount,
     },
     /// A drive has no room for its copy of the write log.
-    #[error("drive {drive:?} is too small for a log of {log} beside its data; {remedy}")]
+    #[error("drive {drive:?} is too small for a write log of {log} in addition to its data; {remedy}")]
     NoRoomForLog {
         /// Its name.
         drive: String,
@@ -91,7 +94,8 @@ pub enum PlanError {
     },
     /// A drive has no room for its part of the flash cache.
     #[error(
-        "drive {drive:?} has no room for {cache} of the flash cache {beside}; set a smaller pool.flash_cache, or name larger flash_cache_drives"
+        "drive {drive:?} has no space for {cache} of the flash cache {beside}; reduce pool.flash_cache, or \
+         name larger flash_cache_drives"
     )]
     NoRoomForFlashCache {
         /// Its name.
@@ -103,14 +107,15 @@ pub enum PlanError {
     },
     /// No drive can hold the flash cache.
     #[error(
-        "pool {pool:?} has no flash drive for the flash cache; name one (pool.flash_cache_drives), whose class = \"flash\" says so where the kernel does not"
+        "pool {pool:?} has no flash drive for the flash cache; name one in pool.flash_cache_drives, and set \
+         class = \"flash\" if the kernel does not report it as flash"
     )]
     NoFlash {
         /// The pool.
         pool: String,
     },
     /// The record on the drives makes no sense.
-    #[error("the record of pool {pool:?} contradicts itself: {fact}; restore it from a backup")]
+    #[error("the record of pool {pool:?} is inconsistent: {fact}; restore it from a backup")]
     Record {
         /// The pool.
         pool: String,

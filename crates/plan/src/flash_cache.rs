@@ -21,7 +21,7 @@ pub fn plan_flash_cache(
         Some(names) => {
             let different: std::collections::BTreeSet<&String> = names.iter().collect();
             if different.len() < names.len() {
-                return Err("a drive is named twice; name each once".to_owned());
+                return Err("a drive is named twice; name each drive once".to_owned());
             }
             names.iter().map(|name| flash_member(state, name)).collect::<Result<_, _>>()?
         }
@@ -35,9 +35,7 @@ pub fn plan_flash_cache(
         }
     };
     if members.is_empty() && bytes.0 > 0 {
-        return Err(
-            "the pool has no flash drive that serves; add one (tier0 drive add --class flash)".to_owned()
-        );
+        return Err("the pool has no flash drive online; add one (tier0 drive add --class flash)".to_owned());
     }
     let chunklet = state.geometry().chunklet_sectors * SECTOR_BYTES;
     let wanted = bytes.0.div_ceil(members.len().max(1) as u64).div_ceil(chunklet);
@@ -72,7 +70,7 @@ pub fn plan_flash_cache(
         if left > 0 {
             let name = state.member(member).map_or("", |member| member.name.as_str());
             return Err(format!(
-                "drive {name:?} lacks {} for its part of {}; ask for less, or name other drives (--drives)",
+                "drive {name:?} lacks {} for its part of {}; choose a smaller size, or name other drives (--drives)",
                 ByteCount(left.saturating_mul(chunklet)),
                 ByteCount(wanted.saturating_mul(chunklet))
             ));
@@ -90,12 +88,13 @@ fn flash_member(state: &PoolState, name: &str) -> Result<u32, String> {
     let known = state.members_by_place().find(|(_, member)| member.name == name && member.takes_more());
     let Some((place, member)) = known else {
         return Err(format!(
-            "the pool has no drive {name:?} that serves and stays; \"tier0 status\" lists its drives"
+            "the pool has no drive {name:?} that is online and not being removed; \"tier0 status\" lists its drives"
         ));
     };
     if member.class != DriveClass::Flash {
         return Err(format!(
-            "drive {name:?} joined as a disk, from which reads are not faster; name a flash drive (tier0 drive add --class flash)"
+            "drive {name:?} is a disk, which does not speed up reads; name a flash drive (tier0 drive add \
+             --class flash)"
         ));
     }
     Ok(place)
@@ -198,7 +197,7 @@ mod tests {
     fn what_cannot_be_names_the_drive_and_the_remedy() {
         let state = pool();
         for (mib, drives, words) in [
-            (16, Some(&["d0"][..]), "drive \"d0\" joined as a disk"),
+            (16, Some(&["d0"][..]), "drive \"d0\" is a disk"),
             (16, Some(&["ssd0", "ssd0"]), "named twice"),
             (16, Some(&["ssd7"]), "no drive \"ssd7\""),
             (4096, None, "lacks"),

@@ -44,8 +44,8 @@ pub fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<Growth,
         lacking.chain(state.rebuilds().map(|(set, ..)| set)).map(|set| state.group_number_of(set)).collect();
     if busy.len() == state.groups().len() {
         return Err(
-            "sets lack a drive, are being rebuilt, or move off a drive that leaves, which needs free chunklets; \
-                    wait for that (tier0 status), then grow"
+            "sets are degraded, rebuilding, or being evacuated, which needs free chunklets; wait until that \
+             is done (tier0 status), then grow"
                 .to_owned(),
         );
     }
@@ -98,7 +98,7 @@ fn nothing_to_form(state: &PoolState) -> String {
         let runs = drives.flat_map(|(place, _)| room_of(state, place));
         let free: u64 = runs.map(|run| u64::from(run.end - run.start)).sum();
         format!(
-            "a set{} takes {} of different drives, and beside the spares its drives have {} that can be used",
+            "a new set{} needs {} on different drives, and apart from the spares the drives have {} usable",
             state.name_of_group(number).map(|name| format!(" of group {name:?}")).unwrap_or_default(),
             counted(u64::from(group.columns()), "chunklet"),
             if free == 0 { "none".to_owned() } else { counted(free, "free one") },

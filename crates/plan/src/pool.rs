@@ -202,11 +202,11 @@ impl NewPool<'_> {
         let least_log = parts * ring_sectors_min;
         let remedy = match wanted < least_log {
             true => format!(
-                "it has {}, each of at least {}; use fewer of them, or larger drives",
+                "it has {}, each of at least {}; use fewer parts, or larger drives",
                 parts_of(shards, lanes),
                 SectorCount(ring_sectors_min).bytes()
             ),
-            false => "set a smaller pool.log or use larger drives".to_owned(),
+            false => "reduce pool.log, or use larger drives".to_owned(),
         };
         let wanted = wanted.max(least_log);
         let chunklets = wanted.div_ceil(geometry.chunklet_sectors).max(1);
@@ -273,7 +273,7 @@ impl NewPool<'_> {
             let end = end.ok_or_else(|| PlanError::NoRoomForFlashCache {
                 drive: drive.name.clone(),
                 cache: SectorCount(wanted * geometry.chunklet_sectors).bytes(),
-                beside: if holds_data { "beside its data" } else { "beside the write log" },
+                beside: if holds_data { "in addition to its data" } else { "in addition to the write log" },
             })?;
             taken[member as usize] = end;
             devices.push(FlashCacheDevice { id: id(), member, epoch: 1, chunklets: vec![from..end] });

@@ -43,7 +43,8 @@ pub fn sets_that_fail(
 /// Drives are missing that could have gone on by themselves.
 #[derive(Debug, Error)]
 #[error(
-    "pool {pool:?} misses {drives}, and could have gone on there without the drives that are here, which would hold old data then; connect what is missing, or start with {options} to give up what only that holds"
+    "pool {pool:?} is missing {drives}, which could have continued without the connected drives, whose data \
+     would then be outdated; connect the missing drives, or start with {options} to give up data that only they hold"
 )]
 pub struct ConsentNeeded {
     /// The pool.

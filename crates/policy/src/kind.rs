@@ -21,7 +21,7 @@ pub enum PolicyKind {
 
 /// There is no policy of that name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no policy {name:?}; there are {}", names())]
+#[error("unknown policy {name:?}; use one of {}", names())]
 pub struct UnknownPolicy {
     /// The name.
     pub name: String,

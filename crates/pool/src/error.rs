@@ -45,7 +45,7 @@ pub(crate) fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
 #[derive(Clone, Debug, Error)]
 pub enum PoolError {
     /// A drive does not answer.
-    #[error("drive {drive:?} fails: {source}; replace it or check its cabling and permissions")]
+    #[error("drive {drive:?} failed: {source}; replace it, or check its cabling and permissions")]
     Drive {
         /// Its name.
         drive: String,
@@ -60,7 +60,7 @@ pub enum PoolError {
     },
     /// The superblock was written by a newer tier0.
     #[error(
-        "drive {drive:?} has superblock format {found}, and this tier0 knows up to {known}; use a newer tier0"
+        "drive {drive:?} has superblock format {found}, but this tier0 supports up to {known}; use a newer tier0"
     )]
     TooNew {
         /// Its name.
@@ -71,7 +71,7 @@ pub enum PoolError {
         known: u32,
     },
     /// A structure needs features that this tier0 does not know.
-    #[error("{what} has features that this tier0 does not know ({}); use a newer tier0", Bits(*.bits))]
+    #[error("{what} has features that this tier0 does not support ({}); use a newer tier0", Bits(*.bits))]
     Features {
         /// Which structure.
         what: String,
@@ -80,7 +80,7 @@ pub enum PoolError {
     },
     /// A structure has features without which it may be read, but not written.
     #[error(
-        "{what} has features that permit this tier0 only to read ({}), and opening writes; use a newer tier0",
+        "{what} has features that allow this tier0 read access only ({}), but a start writes; use a newer tier0",
         Bits(*.bits)
     )]
     ReadOnlyFeatures {
@@ -91,7 +91,7 @@ pub enum PoolError {
     },
     /// The superblock was written by a pre-release.
     #[error(
-        "drive {drive:?} was used by a pre-release of tier0, which this one does not read; create the array anew"
+        "drive {drive:?} was used by a pre-release of tier0, which this version does not support; create a new array"
     )]
     PreRelease {
         /// Its name.
@@ -99,7 +99,8 @@ pub enum PoolError {
     },
     /// A drive is smaller than the metadata and one chunklet.
     #[error(
-        "drive {drive:?} holds {}, too little for metadata and one chunklet ({}); use a larger drive or a smaller chunklet",
+        "drive {drive:?} holds {}, too small for metadata and one chunklet ({}); use a larger drive or a \
+         smaller chunklet",
         SectorCount(*.sectors).saturating_bytes(),
         SectorCount(*.needed).saturating_bytes()
     )]
@@ -127,17 +128,15 @@ pub enum PoolError {
     },
     /// More drives than a superblock can name.
     #[error(
-        "the superblock has no room for another drive: too many have been members of the pool, those that have left included, \
-         or their names are too long; use shorter names, or move the data to a new pool"
+        "the superblock has no space for another drive: too many drives were members of the pool (removed \
+         ones included), or their names are too long; use shorter names, or move the data to a new pool"
     )]
     LabelTooLarge,
     /// A change that contradicts the pool's state.
     #[error("{0}")]
     Refused(#[from] MetaError),
     /// A change too large for the journal.
-    #[error(
-        "a change of {bytes} bytes exceeds the {max} that one change of the pool's metadata can have; make it in parts"
-    )]
+    #[error("a metadata change of {bytes} bytes exceeds the limit of {max}; split it")]
     ChangeTooLarge {
         /// Its size.
         bytes: usize,
@@ -145,7 +144,7 @@ pub enum PoolError {
         max: usize,
     },
     /// Too few drives to know that nothing newer exists.
-    #[error("pool {pool:?} needs at least half of its {active} drives and has {present}; connect {missing}")]
+    #[error("pool {pool:?} needs at least half of its {active} drives, but has {present}; connect {missing}")]
     NoQuorum {
         /// The pool's name.
         pool: String,
@@ -157,9 +156,7 @@ pub enum PoolError {
         missing: String,
     },
     /// No drive with the metadata.
-    #[error(
-        "none of the drives that carry the metadata of pool {pool:?} is there; connect one of {carriers}"
-    )]
+    #[error("no drive with the metadata of pool {pool:?} is connected; connect one of {carriers}")]
     NoCarrier {
         /// The pool's name.
         pool: String,
@@ -168,7 +165,11 @@ pub enum PoolError {
     },
     /// Two halves of a pool went on without each other, or some drives are of a copy of it that was served elsewhere.
     #[error(
-        "the drives of pool {pool:?} went on in two groups without each other, or some of them belong to a copy that was served elsewhere: {one}, and {other}; nothing was written; connect the right drives, or choose one group by giving up what the other did alone, with \"tier0 serve ARRAY --without DRIVE\" for each drive of the other, by its path where both have one of its name; where neither can serve alone, \"tier0 pool recover ARRAY --without DRIVE\" says what one of them has"
+        "split brain: the drives of pool {pool:?} ran as two groups without each other, or some belong to a \
+         copy that ran elsewhere: {one}, and {other}; nothing was written; connect the right drives, or give \
+         up the writes of one group: start with \"tier0 serve ARRAY --without DRIVE\" for each of its drives \
+         (by path where names repeat); if neither group can start alone, \"tier0 pool recover ARRAY \
+         --without DRIVE\" shows what one of them has"
     )]
     Split {
         /// The pool's name.
@@ -179,7 +180,7 @@ pub enum PoolError {
         other: Box<History>,
     },
     /// One member twice.
-    #[error("drives {first:?} and {second:?} are copies of one member; disconnect the copy")]
+    #[error("drives {first:?} and {second:?} are copies of the same drive; disconnect the copy")]
     Twice {
         /// One of them.
         first: String,
@@ -196,7 +197,7 @@ pub enum PoolError {
     },
     /// The checkpoint was written by a newer tier0.
     #[error(
-        "pool {pool:?} has checkpoint format {found}, and this tier0 knows up to {known}; use a newer tier0"
+        "pool {pool:?} has checkpoint format {found}, but this tier0 supports up to {known}; use a newer tier0"
     )]
     CheckpointTooNew {
         /// The pool's name.
@@ -216,7 +217,8 @@ pub enum PoolError {
     },
     /// The journal does not go on from the newest checkpoint that can be read.
     #[error(
-        "the metadata journal of pool {pool:?} does not go on from the checkpoint: {fact}; connect missing drives or restore from a backup"
+        "the metadata journal of pool {pool:?} does not continue from the checkpoint: {fact}; connect \
+         missing drives, or restore from a backup"
     )]
     JournalGap {
         /// The pool's name.
@@ -226,7 +228,8 @@ pub enum PoolError {
     },
     /// A record that contradicts those before it.
     #[error(
-        "record {position} of the metadata journal of pool {pool:?} cannot be: {fact}; use a newer tier0 if one wrote it, or restore from a backup"
+        "record {position} of the metadata journal of pool {pool:?} is invalid: {fact}; use a newer tier0 if \
+         one wrote it, or restore from a backup"
     )]
     BadRecord {
         /// The pool's name.
@@ -243,10 +246,12 @@ pub enum PoolError {
         fact: String,
     },
     /// The pool was closed while a change waited.
-    #[error("the pool was closed before its metadata was stable; open it again")]
+    #[error("the pool was closed before its metadata was stable; start the array again")]
     Closed,
     /// No drive is left that could take a change.
-    #[error("no drive of pool {pool:?} takes metadata any more; bring drives back and open the pool again")]
+    #[error(
+        "no drive of pool {pool:?} accepts metadata any more; reconnect its drives, and start the array again"
+    )]
     Failed {
         /// The pool's name.
         pool: String,

@@ -117,7 +117,10 @@ impl FromStr for Reserve {
 
     fn from_str(text: &str) -> Result<Reserve, String> {
         let fail = || {
-            format!("{text:?} is no reserve; write a share below 100 % or a size, as in \"5%\" or \"20GiB\"")
+            format!(
+                "{text:?} is not a valid reserve; write a share below 100 % or a size, as in \"5%\" or \
+                 \"20GiB\""
+            )
         };
         match text.trim().strip_suffix('%') {
             Some(percent) => match percent.trim().parse() {

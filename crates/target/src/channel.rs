@@ -23,7 +23,7 @@ use super::watch::Activity;
 
 /// The connection is broken: there is no client to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("client left with replies owed to it")]
+#[error("client disconnected before all replies were sent")]
 pub struct Broken;
 
 /// A connection's socket, its flow and its outbox. One task at a time receives and admits.

@@ -16,7 +16,7 @@ pub enum TargetError {
         source: std::io::Error,
     },
     /// There is an export of that name.
-    #[error("there is already an export {name:?}; choose another name")]
+    #[error("export {name:?} already exists; choose another name")]
     NameTaken {
         /// The name.
         name: String,
@@ -27,17 +27,17 @@ pub enum TargetError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CutOff {
     /// It has not taken the replies owed to it.
-    #[error("client does not take its replies")]
+    #[error("client does not read its replies")]
     RepliesNotTaken,
     /// It has begun a message and not gone on.
-    #[error("client stopped for {0} in the middle of a message")]
+    #[error("client stalled for {0} in the middle of a message")]
     HalfSent(Nanos),
 }
 
 fn listen_remedy(source: &std::io::Error) -> &'static str {
     match source.kind() {
-        std::io::ErrorKind::NotFound => "make the directory that it lies in, or choose another address",
-        std::io::ErrorKind::AlreadyExists => "take it away, or choose another address",
-        _ => "choose another address or stop who uses it",
+        std::io::ErrorKind::NotFound => "create its directory, or choose another address",
+        std::io::ErrorKind::AlreadyExists => "remove that file, or choose another address",
+        _ => "choose another address, or stop the process that uses it",
     }
 }

@@ -31,7 +31,7 @@ const DROPPED_SAID: u32 = 5;
 /// What helps where connections cannot be accepted.
 fn remedy(error: IoError) -> &'static str {
     match error {
-        IoError::Os(libc::EMFILE | libc::ENFILE) => "; raise the limit of open files (ulimit -n)",
+        IoError::Os(libc::EMFILE | libc::ENFILE) => "; raise the open file limit (ulimit -n)",
         _ => "",
     }
 }
@@ -212,7 +212,7 @@ impl<T: 'static> Target<T> {
         if let PeerAddress::Tcp(address) = address
             && !address.ip().is_loopback()
         {
-            tracing::warn!(%address, "anyone who reaches this address may read and write the exports");
+            tracing::warn!(%address, "any host that can reach this address can read and write the exports");
         }
         let bound = listener.address().clone();
         let server = self.clone();
@@ -234,10 +234,10 @@ impl<T: 'static> Target<T> {
                 Either::Left((Ok(socket), _)) => take(socket),
                 Either::Left((Err(error), _)) => {
                     let address = listener.address().clone();
-                    let again = format!("{address} still takes no connections ({error})");
+                    let again = format!("{address} still cannot accept connections ({error})");
                     self.0.refused.happened(
                         || tracing::warn!(%address, %error, "cannot accept a connection{}", remedy(error)),
-                        move |count| tracing::warn!("{again}; tried {count} more times within 10 s"),
+                        move |count| tracing::warn!("{again}; {count} more attempts failed within 10 s"),
                     );
                     self.0.world.sleep(ACCEPT_PAUSE).await;
                 }
@@ -289,7 +289,7 @@ impl<T: 'static> Target<T> {
         if let Some(live) = idle {
             live.stop.request();
             shared.refused.happened(
-                || tracing::warn!(limit, "too many connections: closed the one that was idle for longest"),
+                || tracing::warn!(limit, "too many connections: closed the one idle for longest"),
                 move |count| tracing::warn!(limit, "too many connections: closed {count} more within 10 s"),
             );
             return true;

@@ -72,8 +72,7 @@ mod tests {
         let first = "[[drive]]\nname = \"a\"\n";
         let (line, field, fact) = misread(&format!("{first}count = \"two\"\n"));
         assert_eq!((line, field.as_str()), (3, "drive.count"), "{fact}");
-        let told =
-            "the text \"two\" is there, and a whole number that is not negative is expected; correct it";
+        let told = "found the string \"two\", expected a non-negative integer; correct it";
         assert_eq!(fact, told);
         let (line, field, fact) = misread(&format!("{first}colour = 1\n"));
         assert_eq!((line, field.as_str()), (3, "drive.colour"), "{fact}");
@@ -98,7 +97,7 @@ mod tests {
             ("[a.b]\nx = 1\n[c]\ny = 1\n[a.b]\n", 5, "a.b"),
         ] {
             let told = misread(text);
-            assert_eq!(told, (line, field.to_owned(), "it is there twice; keep one".to_owned()), "{text}");
+            assert_eq!(told, (line, field.to_owned(), "it is given twice; keep one".to_owned()), "{text}");
         }
     }
 }

@@ -7,25 +7,25 @@ pub(crate) fn plain(message: &str, at: &str) -> String {
         return format!("{} is missing; add it", field.replace('`', "\""));
     }
     if is_duplicate(message) {
-        return "it is there twice; keep one".to_owned();
+        return "it is given twice; keep one".to_owned();
     }
     if message.contains("string values must be quoted") {
         let word = value(at);
         return match word {
-            "yes" | "on" | "True" | "TRUE" => format!("{word} is no value; write true"),
-            "no" | "off" | "False" | "FALSE" => format!("{word} is no value; write false"),
-            "" => "the value is missing; write one".to_owned(),
-            _ => format!("{word} is neither a number nor true or false; a text has quotes, as in \"{word}\""),
+            "yes" | "on" | "True" | "TRUE" => format!("{word} is not a value; write true"),
+            "no" | "off" | "False" | "FALSE" => format!("{word} is not a value; write false"),
+            "" => "the value is missing; add it".to_owned(),
+            _ => format!("{word} is not a number, true or false; put strings in quotes, as in \"{word}\""),
         };
     }
     if message.contains("unexpected leading zero") {
         let word = value(at);
-        return format!("a number does not begin with 0; as a text it has quotes, as in \"{word}\"");
+        return format!("a number must not start with 0; put strings in quotes, as in \"{word}\"");
     }
     let typed = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     match typed.and_then(|rest| rest.rsplit_once(", expected ")) {
         Some((found, wanted)) => mistyped(found, wanted, at),
-        None => message.replace("expected one of", "there are:"),
+        None => message.replace(", expected one of", "; use one of"),
     }
 }
 
@@ -40,13 +40,13 @@ fn mistyped(found: &str, wanted: &str, at: &str) -> String {
     if let ("map", Some(name)) = (found, header) {
         return match (wanted, at.starts_with("[[")) {
             ("a sequence", false) => {
-                format!("there may be several, each a table of its own; write [[{name}]]")
+                format!("this section may repeat; write [[{name}]]")
             }
-            (_, true) => format!("there is one; write [{name}]"),
-            _ => format!("a table is there, and {} is expected; correct it", wanted_in_words(wanted)),
+            (_, true) => format!("this section must not repeat; write [{name}]"),
+            _ => format!("found a table, expected {}; correct it", wanted_in_words(wanted)),
         };
     }
-    let fact = format!("{} is there, and {} is expected", found_in_words(found), wanted_in_words(wanted));
+    let fact = format!("found {}, expected {}", found_in_words(found), wanted_in_words(wanted));
     let text = found.strip_prefix("string \"").and_then(|rest| rest.strip_suffix('"'));
     let plain = found.split('`').nth(1).or(text);
     let (is_list, is_text) = (wanted == "a sequence", wanted == "a string");
@@ -82,7 +82,7 @@ fn found_in_words(found: &str) -> String {
     match found.split(' ').next().unwrap_or_default() {
         "map" => "a table".to_owned(),
         "sequence" => "a list".to_owned(),
-        "string" => format!("the text{}", found.trim_start_matches("string")),
+        "string" => format!("the string{}", found.trim_start_matches("string")),
         "integer" | "floating" => format!("the number {}", value.unwrap_or_default()),
         "boolean" => value.unwrap_or_default().to_owned(),
         _ => found.to_owned(),
@@ -92,13 +92,12 @@ fn found_in_words(found: &str) -> String {
 fn wanted_in_words(wanted: &str) -> String {
     match wanted {
         "a sequence" => "a list".to_owned(),
-        "a string" => "a text".to_owned(),
         "a boolean" => "true or false".to_owned(),
         "a map" => "a table".to_owned(),
-        "u8" => "a whole number from 0 to 255".to_owned(),
+        "u8" => "an integer from 0 to 255".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
-        wanted if is_whole(wanted) => "a whole number that is not negative".to_owned(),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "an integer".to_owned(),
+        wanted if is_whole(wanted) => "a non-negative integer".to_owned(),
         wanted if wanted.starts_with("struct ") => "a table".to_owned(),
         wanted => wanted.to_owned(),
     }
@@ -114,62 +113,66 @@ mod tests {
             (
                 "invalid type: map, expected a sequence",
                 "[pool]\nname",
-                "there may be several, each a table of its own; write [[pool]]",
+                "this section may repeat; write [[pool]]",
             ),
-            ("invalid type: map, expected a string", "[[array]]\n", "there is one; write [array]"),
+            (
+                "invalid type: map, expected a string",
+                "[[array]]\n",
+                "this section must not repeat; write [array]",
+            ),
             (
                 "invalid type: string \"3\", expected usize",
                 "\"3\"\n",
-                "the text \"3\" is there, and a whole number that is not negative is expected; write 3, without quotes",
+                "found the string \"3\", expected a non-negative integer; write 3, without quotes",
             ),
             (
                 "invalid value: integer `-3`, expected u32",
                 "-3\n",
-                "the number -3 is there, and a whole number that is not negative is expected; correct it",
+                "found the number -3, expected a non-negative integer; correct it",
             ),
             (
                 "invalid type: string \"d*\", expected a sequence",
                 "\"d*\"\n",
-                "the text \"d*\" is there, and a list is expected; write [\"d*\"]",
+                "found the string \"d*\", expected a list; write [\"d*\"]",
             ),
             (
                 "invalid type: integer `80`, expected a sequence",
                 "80\n",
-                "the number 80 is there, and a list is expected; write [80]",
+                "found the number 80, expected a list; write [80]",
             ),
             (
                 "invalid type: integer `5`, expected a string",
                 "5\n",
-                "the number 5 is there, and a text is expected; write \"5\"",
+                "found the number 5, expected a string; write \"5\"",
             ),
             (
                 "invalid type: string \"yes\", expected a boolean",
                 "\"yes\"\n",
-                "the text \"yes\" is there, and true or false is expected; write true, without quotes",
+                "found the string \"yes\", expected true or false; write true, without quotes",
             ),
             (
                 "invalid type: floating point `2.5`, expected a size such as \"8KiB\"",
                 "2.5\n",
-                "the number 2.5 is there, and a size such as \"8KiB\" is expected; correct it",
+                "found the number 2.5, expected a size such as \"8KiB\"; correct it",
             ),
             (
                 "string values must be quoted, expected literal string",
                 "yes  # no\nx",
-                "yes is no value; write true",
+                "yes is not a value; write true",
             ),
             (
                 "string values must be quoted, expected literal string",
                 "24MiB\n",
-                "24MiB is neither a number nor true or false; a text has quotes, as in \"24MiB\"",
+                "24MiB is not a number, true or false; put strings in quotes, as in \"24MiB\"",
             ),
             (
                 "unexpected leading zero, expected nothing",
                 "0600\n",
-                "a number does not begin with 0; as a text it has quotes, as in \"0600\"",
+                "a number must not start with 0; put strings in quotes, as in \"0600\"",
             ),
             ("missing field `name`", "[[pool]]\n", "\"name\" is missing; add it"),
-            ("duplicate key", "path", "it is there twice; keep one"),
-            ("unknown field `x`, expected one of `a`, `b`", "x", "unknown field `x`, there are: `a`, `b`"),
+            ("duplicate key", "path", "it is given twice; keep one"),
+            ("unknown field `x`, expected one of `a`, `b`", "x", "unknown field `x`; use one of `a`, `b`"),
             ("something new", "x", "something new"),
         ] {
             assert_eq!(plain(message, at), told);

@@ -157,9 +157,9 @@ impl fmt::Display for Wrong {
         let Wrong { lba, allowed, holds, byte } = self;
         write!(f, "sector {lba} must hold {allowed} but holds ")?;
         match holds {
-            Holds::Zeros => f.write_str("zeros: a later write is lost"),
+            Holds::Zeros => f.write_str("zeros: lost write"),
             Holds::Stamp { address, version } if address == lba => {
-                write!(f, "version {version}: a later write is lost")
+                write!(f, "version {version}: lost write (stale data)")
             }
             Holds::Stamp { address, version } => write!(f, "version {version} of sector {address}"),
             Holds::OtherSeed { .. } | Holds::Noise => {
@@ -218,7 +218,7 @@ mod tests {
         let wrong = recovers(&mut ledger, &volume).expect_err("recovery may not change its mind");
         assert_eq!(
             wrong.to_string(),
-            "sector 1 must hold version 1 but holds version 2: a later write is lost"
+            "sector 1 must hold version 1 but holds version 2: lost write (stale data)"
         );
     }
 

@@ -24,8 +24,8 @@ impl Program {
     /// The drive without which a start that was refused for what has become of it would go on.
     fn named_without(server: &Server) -> Option<String> {
         let words = server.last_words();
-        let (_, drive) = words.rsplit_once("or start without it with --without ")?;
-        drive.split_whitespace().next().map(str::to_owned)
+        let (_, drive) = words.rsplit_once("or start without it (--without ")?;
+        drive.split([')', ' ']).next().map(str::to_owned)
     }
 
     fn command(&self, verb: &str, site: &Site) -> Command {

@@ -49,6 +49,15 @@ impl ByteCount {
     pub const fn gb(n: u64) -> ByteCount {
         ByteCount(n * 1_000_000_000)
     }
+
+    /// The same number in the binary unit of the same prefix, as 1GiB for 1GB; none where the size is not a whole number
+    /// of a decimal unit from MB on.
+    pub fn in_binary_unit(self) -> Option<ByteCount> {
+        let whole = |(_, (_, decimal)): &(_, (_, u64))| self.0 >= *decimal && self.0.is_multiple_of(*decimal);
+        let (binary, decimal) =
+            UNITS[..BINARY - 1].iter().zip(UNITS[BINARY..].iter().copied()).find(whole)?;
+        Some(ByteCount((self.0 / decimal.1).checked_mul(binary.1)?))
+    }
 }
 
 /// Why a text is no size.
@@ -63,7 +72,7 @@ impl fmt::Display for ParseByteCountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = &self.text;
         match self.is_too_large {
-            true => write!(f, "{text:?} is too large a size; write one below 16EiB (2^64 bytes)"),
+            true => write!(f, "size {text:?} is too large; the limit is 16EiB (2^64 bytes)"),
             false => {
                 write!(f, "{text:?} is not a size; write a number and a unit, as in 8KiB, 300GB or 1.5TiB")
             }
@@ -182,6 +191,14 @@ mod tests {
             let told = text.parse::<ByteCount>().expect_err("too large").to_string();
             assert!(told.contains("too large") && told.contains("; "), "{told}");
         }
+    }
+
+    #[test]
+    fn a_decimal_size_has_a_binary_one() {
+        assert_eq!(ByteCount::gb(1).in_binary_unit(), Some(ByteCount::gib(1)));
+        assert_eq!(ByteCount(1_500_000).in_binary_unit(), None);
+        assert_eq!(ByteCount(0).in_binary_unit(), None);
+        assert_eq!(ByteCount(5_000_000).in_binary_unit(), Some(ByteCount::mib(5)));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum WriteCache {
 
 /// A text that is no [`WriteCache`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} is no write cache mode; use durable, volatile or off")]
+#[error("{0:?} is not a write cache mode; use durable, volatile or off")]
 pub struct UnknownWriteCache(String);
 
 impl WriteCache {

@@ -38,7 +38,7 @@ impl Addressee {
         let is_asked = |remnant: &Remnant| listens(&remnant.control).is_ok();
         let Some(remnant) = Remnant::of(file).filter(is_asked) else { return Err(fault) };
         let fault = fault.text().unwrap_or_default();
-        tracing::warn!("{fault}: the server is asked at {:?} all the same", remnant.control);
+        tracing::warn!("{fault}: using the control socket {:?} of the running server", remnant.control);
         Ok(of(Known::Left { remnant, fault }))
     }
 
@@ -83,5 +83,7 @@ pub(crate) struct Broken<'a> {
 
 /// An answer to another question.
 pub(crate) fn misunderstood() -> Failure {
-    Failure::Run("the server answered something else; is it of this version?".into())
+    Failure::Run(
+        "the server sent an unexpected reply; check that server and client have the same version".into(),
+    )
 }

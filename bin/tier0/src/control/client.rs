@@ -32,19 +32,19 @@ pub(super) fn unserved(description: &Description, file: &Path) -> Failure {
     let (name, path) = (&description.name, control_path(description));
     if description.drives.iter().all(|drive| drive.path.is_none()) {
         return Failure::Input(format!(
-            "array {name:?} is memory, whose server has no control socket, so that it can be asked nothing and changed in \
-             nothing; its log says how it does, and another start makes it anew"
+            "array {name:?} is in memory only, and its server has no control socket; read its log for its \
+             state, or edit the array file and restart it"
         ));
     }
     if std::fs::symlink_metadata(path).is_ok_and(|about| !about.file_type().is_socket()) {
         return Failure::Run(format!(
-            "array {name:?} cannot be asked: what lies at {path:?}, where its control socket should be, is no socket; take \
-             it away, and a server that runs makes its socket again"
+            "array {name:?} cannot be reached: its control socket path {path:?} is not a socket; remove that \
+             file, and a running server creates its socket again"
         ));
     }
     Failure::Run(silent_server(description, file).unwrap_or_else(|| {
         format!(
-            "array {name:?} is not being served: no server listens on {path:?}; run \"tier0 serve {}\" first",
+            "array {name:?} is not running: no server listens on {path:?}; start it with \"tier0 serve {}\"",
             file.display()
         )
     }))
@@ -108,7 +108,8 @@ impl Asked {
             Asked::Answered(reply) => Ok(Some(reply)),
             Asked::Unserved => Ok(None),
             Asked::Unheard => Err(Failure::Run(
-                "the server ended before it answered; look at its log, and with \"tier0 status\" whether it was done"
+                "the server exited before it replied; check its log, and check with \"tier0 status\" whether \
+                 the request took effect"
                     .into(),
             )),
         }
@@ -118,7 +119,7 @@ impl Asked {
 fn ask_once(path: &Path, array: Option<&str>, request: &AdminRequest) -> Result<Asked, Failure> {
     let unusable = |error: std::io::Error| {
         let text =
-            format!("the control socket {path:?} cannot be used: {error}; check its owner and permissions");
+            format!("cannot use the control socket {path:?}: {error}; check its owner and permissions");
         match error.kind() {
             // As of a drive or a file of events that this user may not open.
             ErrorKind::PermissionDenied => Failure::Input(text),
@@ -154,18 +155,20 @@ fn ask_once(path: &Path, array: Option<&str>, request: &AdminRequest) -> Result<
                 ErrorKind::WouldBlock | ErrorKind::TimedOut => {
                     let later = match is_question(request) {
                         true => "",
-                        false => "; it may still carry out what it was asked for (tier0 events)",
+                        false => "; it may still carry out the request (tier0 events)",
                     };
                     Err(unanswered(limit, later))
                 }
                 _ => Err(Failure::Run(format!(
-                    "the server does not answer: {error}; look at its log, and try again"
+                    "the server does not respond: {error}; check its log, and try again"
                 ))),
             };
         }
     }
     let reply = serde_json::from_str(&reply).map_err(|_| {
-        Failure::Run("the server's answer makes no sense; is it of the same version as this program?".into())
+        Failure::Run(
+            "cannot parse the server's reply; check that server and client have the same version".into(),
+        )
     })?;
     Ok(Asked::Answered(reply))
 }
@@ -173,7 +176,8 @@ fn ask_once(path: &Path, array: Option<&str>, request: &AdminRequest) -> Result<
 /// A server that is there has said nothing for so long; `later` is what may come of the request all the same.
 fn unanswered(limit: Duration, later: &str) -> Failure {
     Failure::Run(format!(
-        "the server has not answered for {} s{later}; look at its log, and whether it is stopped or its machine is busy",
+        "the server has not responded for {} s{later}; check its log, and check whether it is suspended or \
+         the machine overloaded",
         limit.as_secs()
     ))
 }
@@ -192,9 +196,9 @@ pub(crate) fn served_instead(description: &Description, file: &Path, error: &Arr
         Ok(()) => Some(is_served(description)),
         // A user who may not ask a server cannot know what it does.
         Err(denied) if denied.kind() == ErrorKind::PermissionDenied => Some(Failure::Input(format!(
-            "array {:?} cannot be opened by this user, who may not ask at its control socket {:?} either ({denied}): {}; it is \
-             another user's, and may be served: act as that user, or as root, or have access given (array.control_mode, and the \
-             modes of the drives)",
+            "array {:?}: this user may neither open its drives nor connect to its control socket {:?} \
+             ({denied}): {}; it may be running under another user: run this as that user or as root, or \
+             grant access (array.control_mode, and the modes of the drives)",
             description.name,
             control_path(description),
             match error {
@@ -217,7 +221,7 @@ pub(crate) fn check_not_served(description: &Description) -> Result<(), Failure>
 
 fn is_served(description: &Description) -> Failure {
     Failure::Input(format!(
-        "array {:?} is being served already: its server listens on {:?}; \"tier0 status\" asks it",
+        "array {:?} is already running: its server listens on {:?}; \"tier0 status\" shows its state",
         description.name,
         control_path(description)
     ))

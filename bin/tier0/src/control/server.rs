@@ -34,15 +34,15 @@ impl Unserved {
     pub(crate) fn text(&self, path: &Path) -> String {
         match self {
             Unserved::Taken => format!(
-                "another server listens at the control socket {path:?}; stop it, or set array.control to another path"
+                "another server listens on the control socket {path:?}; stop it, or set array.control to another path"
             ),
             Unserved::NotMade(error) if error.kind() == ErrorKind::AlreadyExists => format!(
-                "there is no control socket at {path:?}, so no verb reaches this server: {error}; take it away, and the \
-                 socket is made, or set array.control to another path"
+                "cannot create the control socket {path:?}, so commands do not reach this server: {error}; \
+                 remove that file, and the socket is created, or set array.control to another path"
             ),
             Unserved::NotMade(error) => format!(
-                "there is no control socket at {path:?}, so no verb reaches this server: {error}; set array.control to a \
-                 path that can be written"
+                "cannot create the control socket {path:?}, so commands do not reach this server: {error}; \
+                 set array.control to a writable path"
             ),
             Unserved::NotGiven(failure) => failure.text().unwrap_or_default(),
         }
@@ -85,10 +85,11 @@ where
                 }
                 Err(error) => {
                     complaints.happened(
-                        || tracing::warn!("the control socket takes no connection: {error}"),
+                        || tracing::warn!("the control socket cannot accept a connection: {error}"),
                         move |count| {
                             tracing::warn!(
-                                "the control socket still takes no connection: {error}; tried {count} more times within 10 s"
+                                "the control socket still cannot accept a connection: {error}; {count} more \
+                                 attempts failed within 10 s"
                             );
                         },
                     );
@@ -109,12 +110,12 @@ where
     let Some(line) = read_line(&socket).await else { return };
     let reply = match serde_json::from_slice(&line) {
         Ok(Envelope { array: Some(meant), .. }) if meant != array => AdminReply::Refused(format!(
-            "this control socket is that of array {array:?}, and the array file names {meant:?}; give the file of the array \
-             that is meant, or correct array.control"
+            "this control socket belongs to array {array:?}, but the array file describes {meant:?}; use the \
+             right array file, or correct array.control"
         )),
         Ok(Envelope { request, .. }) => answer(request).await,
         Err(error) => AdminReply::Refused(format!(
-            "the request makes no sense ({error}); use a program of the server's version"
+            "cannot parse the request ({error}); use a client of the same version as the server"
         )),
     };
     let mut bytes = serde_json::to_vec(&reply).expect("a reply can be written as JSON");

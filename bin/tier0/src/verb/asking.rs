@@ -35,7 +35,7 @@ pub(crate) struct Answering {
 /// Consent that is given beforehand.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Agreement {
-    /// Agree to what it costs instead of being asked
+    /// Skip the confirmation prompt
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -83,7 +83,7 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
     let Ok(file) = Description::read(array) else { return text };
     match request {
         AdminRequest::VolumeDelete { volume, .. } if file.volumes.iter().any(|one| one.name == *volume) => {
-            format!("{text}; take it out of the array file too, or the next start creates it anew, empty")
+            format!("{text}; remove it from the array file too, or the next start creates it again, empty")
         }
         AdminRequest::VolumeCache { volume, read, write } => {
             let named = file.volumes.iter().find(|one| one.name == *volume);
@@ -110,14 +110,16 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
             let told = |pools: &[(String, bool)], fact: &str| {
                 let names: Vec<&str> = pools.iter().map(|(name, _)| name.as_str()).collect();
                 (!names.is_empty())
-                    .then(|| format!("; the array file leads to {} {fact}", named("pool", &names)))
+                    .then(|| format!("; the array file names {fact} of {}", named("pool", &names)))
             };
-            let none = told(&with_none, "by no drive that stays, and a start would not find it");
-            let one = told(&with_one, "by one drive alone, without which a start would not find it");
+            let none = told(&with_none, "none of the remaining drives");
+            let one = told(&with_one, "only one of the remaining drives");
             let facts: String = none.into_iter().chain(one).collect();
             match facts.is_empty() {
                 true => text,
-                false => format!("{text}{facts}: put what \"tier0 config\" prints in the file's place"),
+                false => format!(
+                    "{text}{facts}: replace the file by the output of \"tier0 config\" before the next start"
+                ),
             }
         }
         _ => text,
@@ -136,7 +138,7 @@ fn with_what_the_file_says(text: String, section: &str, says: [Option<String>; 2
     match says.is_empty() {
         true => text,
         false => format!(
-            "{text}; the array file says {} of {section}, which counts again from the next start on: correct it too",
+            "{text}; the array file has {} for {section}, which applies again at the next start: correct it too",
             says.join(" and ")
         ),
     }
@@ -215,7 +217,7 @@ fn overwriting(
         Err(Failure::Held(refused)) => {
             // The remedy behind the fact is to ask for what has been asked for.
             let held = refused.split("; ").next().unwrap_or_default();
-            consent::obtain(&format!("{held}: it is overwritten, and what it holds is lost"), false)?;
+            consent::obtain(&format!("{held}: it is overwritten, and its data is lost"), false)?;
             server.ask(request)
         }
         // What is refused for another reason may be done with force.
@@ -234,7 +236,9 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             match drive.state {
                 DriveState::Active => Some(without_drive(pool, drive)),
                 _ => (pool.integrity.unrecoverable > 0).then(|| {
-                    format!("what drive {name:?} may hold of the pages of which no copy is right is given up")
+                    format!(
+                        "drive {name:?} may hold the last good copies of unrecoverable pages, which are given up"
+                    )
                 }),
             }
         }
@@ -244,11 +248,11 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             let (size, holds) = (ByteCount(volume.size_bytes), ByteCount(volume.mapped_bytes));
             let stays = match volume.family.as_slice() {
                 [] => String::new(),
-                [other] => format!("; what {other} has of it stays"),
-                others => format!("; what the {} others of its family have of it stays", others.len()),
+                [other] => format!("; the data it shares with {other} stays"),
+                others => format!("; the data it shares with {} related volumes stays", others.len()),
             };
             Some(format!(
-                "volume {name:?} of {size} is deleted for good, with the {holds} that are stored in it{stays}"
+                "volume {name:?} ({size}) and the {holds} stored in it are deleted permanently{stays}"
             ))
         }
         AdminRequest::VolumeResize { volume: name, size } => {
@@ -259,8 +263,7 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             // A thick one is refused.
             (is_far && volume.thin).then(|| {
                 format!(
-                    "volume {name:?} of {} is promised {size}, where pool {} has {} in all, and no volume is ever made \
-                     smaller again",
+                    "volume {name:?} grows from {} to {size}, but pool {} has {} in all, and volumes cannot shrink",
                     ByteCount(volume.size_bytes),
                     pool.name,
                     ByteCount(pool.space.usable_bytes)
@@ -277,17 +280,20 @@ fn without_drive(pool: &PoolStatus, drive: &DriveStatus) -> String {
         others.filter(|other| other.state == DriveState::Active).map(|other| other.chunklets_free).sum();
     let until = match free < drive.chunklets_used {
         true => format!(
-            "the others have {} for the {} it uses, so this lasts until a drive is added",
+            "until a drive is added: the others have {} for the {} in use",
             counted(free, "free chunklet"),
             drive.chunklets_used
         ),
-        false => "this lasts until all of it is rebuilt on the others".to_owned(),
+        false => "until its data is rebuilt on the other drives".to_owned(),
     };
     let less = match pool.raid.split(' ').next().unwrap_or_default() {
         "raid6" => "survives one further failure instead of two",
         "raid5" | "raid50" => "survives no further failure",
-        "raid1" | "raid10" => "has what this drive holds only once",
+        "raid1" | "raid10" => "keeps only one copy of the data on this drive",
         _ => "is less redundant",
     };
-    format!("drive {:?} leaves service: pool {} ({}) {less}, and {until}", drive.name, pool.name, pool.raid)
+    format!(
+        "drive {:?} is taken out of service: pool {} ({}) {less} {until}",
+        drive.name, pool.name, pool.raid
+    )
 }

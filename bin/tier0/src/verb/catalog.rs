@@ -19,7 +19,7 @@ Examples:
   tier0 catalog list
   tier0 catalog list --json
   tier0 catalog list --catalog my-drives/
-      entries of your own, laid over the built-in ones";
+      add or override entries with your own";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -31,7 +31,7 @@ Examples:
 /// Where entries come from.
 #[derive(Args, Debug, Default)]
 pub(crate) struct CatalogSource {
-    /// A directory of catalogue files to lay over the built-in ones (docs/catalog.md)
+    /// Add or override entries from the files in this directory (docs/catalog.md)
     #[arg(long = "catalog", value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -52,7 +52,7 @@ impl CatalogSource {
 pub(crate) enum Catalog {
     /// List all entries
     List(List),
-    /// Show one entry's parameters, each with its unit, kind and source
+    /// Show an entry's parameters with unit, kind and source
     Show(Show),
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct List {
 #[derive(Args, Debug)]
 #[command(after_help = SHOW_EXAMPLES)]
 pub(crate) struct Show {
-    /// The entry, or entry@calibration
+    /// Entry, or ENTRY@CALIBRATION
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]

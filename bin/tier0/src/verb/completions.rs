@@ -10,17 +10,17 @@ use crate::output;
 const EXAMPLES: &str = "\
 Examples:
   tier0 completions bash > tier0.bash
-      source it from ~/.bashrc, or put it into /etc/bash_completion.d
+      source it in ~/.bashrc, or copy it to /etc/bash_completion.d
   tier0 completions zsh > _tier0
-      put it into a directory of $fpath
+      copy it to a directory in $fpath
   tier0 completions fish > tier0.fish
-      put it into ~/.config/fish/completions";
+      copy it to ~/.config/fish/completions";
 
 /// Prints completions.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell to print completions for
     shell: Shell,
 }
 

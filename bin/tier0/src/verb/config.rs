@@ -17,30 +17,30 @@ use crate::output::{json, print};
 const EXAMPLES: &str = "\
 Examples:
   tier0 config array.toml
-      the array file that describes the array as it is now
+      print the array file of the running array
   tier0 config array.toml > new.toml && mv new.toml array.toml
-      bring the array file up to date
+      update the array file
   tier0 config array.toml --json
-      the same for programs, sizes in bytes
+      the same as JSON, sizes in bytes
 
-The array must be served. Drives, pools and volumes are as the drives know them;
-what only the file says (search, control, [nbd]) is as the file has it.";
+The array must be running. Drives, pools and volumes come from the array itself;
+settings that only the file has (search, control, [nbd]) come from the file.";
 
 /// What a file lacks that was lost.
 const LACK: &str = "\
-# The array file could not be read. What only the file says has to be added: witness, search, memory, keep_awake,
-# pause_timeout, control and events where they are not beside it, who may connect (control_mode, socket_mode, ...).
+# The array file could not be read. Add the settings that only the file had: witness, search, memory, keep_awake,
+# pause_timeout, control and events unless next to the file, and access rights (control_mode, socket_mode, ...).
 ";
 /// The same where the server tells no addresses, as one of an earlier version.
 const LACK_OF_ADDRESSES: &str = "\
-# So have the addresses of clients: without [nbd] a start listens on 127.0.0.1:10809, for every user of the machine.
+# Also add the NBD addresses: without [nbd] the next start listens on 127.0.0.1:10809, for every user of the machine.
 ";
 
 /// Prints the array file of what is.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Config {
-    /// The array file
+    /// Array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
     /// Print JSON
@@ -73,8 +73,7 @@ pub(crate) fn run(verb: &Config) -> Result<(), Failure> {
         return print(&json(&Facts { array: &description.name, pools }));
     }
     let (actual, remarks) = description.actual(&pools).map_err(Failure::Run)?;
-    let heading =
-        "# The array as it is, by \"tier0 config\": values that were left to tier0 are written out.\n";
+    let heading = "# The running array, printed by \"tier0 config\". Default values are written out.\n";
     print(&format!("{heading}{lack}{}", actual.to_text(&remarks)))
 }
 
@@ -86,7 +85,7 @@ fn restored(remnant: &Remnant, array: &str, listen: &[String]) -> (Description, 
     let addresses = if listen.is_empty() { LACK_OF_ADDRESSES } else { "" };
     if listen.is_empty() {
         tracing::warn!(
-            "the addresses of clients are not known: without [nbd] a start listens on {DEFAULT_TCP_ADDRESS}"
+            "the NBD addresses are unknown: without [nbd] the next start listens on {DEFAULT_TCP_ADDRESS}"
         );
     }
     let description = Description { listen, ..remnant.description(array) };
@@ -104,16 +103,16 @@ fn check_is_not_stdout(array: &Path) -> Result<(), Failure> {
     let name = array.display();
     let (state, now) = match file.len() {
         0 => (
-            ", and the shell has emptied it already",
+            ", and the shell has already truncated it",
             format!(
-                "; while the array is served, \"tier0 config {name} > new.toml && mv new.toml {name}\" brings it back, but \
-                 for what only the file says; if no server runs, take it from a copy"
+                "; while the array is running, \"tier0 config {name} > new.toml && mv new.toml {name}\" \
+                 restores it, except for settings that only the file had; otherwise restore it from a backup"
             ),
         ),
         _ => ("", String::new()),
     };
     Err(Failure::Input(format!(
-        "stdout is the array file {array:?} itself{state}; write into another file, and move that to its place{now}"
+        "stdout is redirected to the array file {array:?} itself{state}; write to another file, then rename it{now}"
     )))
 }
 

@@ -17,14 +17,14 @@ use crate::output::{json, json_line, print, wrapped};
 const EXAMPLES: &str = "\
 Examples:
   tier0 events array.toml --since 2h
-      what has happened in the last two hours
+      the last two hours
   tier0 events array.toml --severity warning
-      without what went as it should; ! is a warning, !! is critical
+      warnings (!) and critical events (!!) only
   tier0 events array.toml --since 2026-11-24T18:00:00Z --json | jq -r .[].what
 
-Times are UTC. The server writes the file (array.events in the array file, by
-default beside it), so the verb works while none runs, and needs to read that
-file alone. About 8000 events are kept.";
+Times are UTC. Events are read from the event file that the server writes
+(array.events in the array file; default: next to it), so the command also works
+while the array is stopped. About 8000 events are kept.";
 
 /// How often a file that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -33,20 +33,20 @@ const LOOK: Duration = Duration::from_millis(500);
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Events {
-    /// The array file
+    /// Array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// Only what has happened since: a time before now, as in "90s", "2h 30m" or "3 days", or a date and time in UTC,
-    /// as in 2026-11-24T18:00
+    /// Show only events since this time: an age, as in "90s", "2h 30m" or "3 days", or a UTC time, as in
+    /// 2026-11-24T18:00
     #[arg(long, value_name = "TIME", value_parser = parse_since, allow_hyphen_values = true)]
     since: Option<Timestamp>,
-    /// Only what matters at least so much
+    /// Show only events of at least this severity
     #[arg(long, value_name = "LEVEL", default_value = "info", ignore_case = true)]
     severity: Level,
-    /// Go on with what happens until Ctrl-C
+    /// Keep printing new events until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Print JSON, with --follow one object per line
+    /// Print JSON; with --follow, one object per line
     #[arg(long)]
     json: bool,
 }
@@ -72,7 +72,7 @@ fn parse_since(text: &str) -> Result<Timestamp, String> {
         Timestamp::now().checked_sub(time.abs()).ok()
     };
     at.or_else(before).ok_or_else(|| {
-        "use a time before now, as in \"90s\" or \"2h 30m\", or one in UTC, as in 2026-11-24T18:00".to_owned()
+        "use an age, as in \"90s\" or \"2h 30m\", or a UTC time, as in 2026-11-24T18:00".to_owned()
     })
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn run(verb: &Events) -> Result<(), Failure> {
     events.extend(tail.read(&path)?);
     if tail.read.is_none() {
         tracing::warn!(
-            "no events are kept in {path:?} yet; \"tier0 serve\" writes them, and its log says where it cannot"
+            "no events in {path:?} yet; \"tier0 serve\" writes them, and logs an error if it cannot"
         );
     }
     events.retain(|event| verb.wants(event));
@@ -115,7 +115,7 @@ fn place_of_events(array: &Path) -> Result<PathBuf, Failure> {
     let Some(Remnant { events, .. }) = Remnant::of(array).filter(|remnant| remnant.events.is_file()) else {
         return Err(fault);
     };
-    tracing::warn!("{}: the events in {events:?} are read all the same", fault.text().unwrap_or_default());
+    tracing::warn!("{}: reading the events in {events:?} anyway", fault.text().unwrap_or_default());
     Ok(events)
 }
 
@@ -199,7 +199,7 @@ fn content(path: &Path) -> Result<Option<Content>, Failure> {
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::Input(format!(
-        "the events in {path:?} cannot be read: {error}; correct array.events, or give access"
+        "cannot read the events in {path:?}: {error}; correct array.events, or grant access"
     ))
 }
 
@@ -207,7 +207,7 @@ fn kept(text: &[u8], path: &Path) -> Vec<KeptEvent> {
     let (events, others) = read(text);
     if others > 0 {
         tracing::warn!(
-            "{} of {path:?} cannot be read and {} left out",
+            "{} of {path:?} cannot be parsed and {} skipped",
             counted(others as u64, "line"),
             if others == 1 { "is" } else { "are" }
         );

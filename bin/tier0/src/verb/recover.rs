@@ -21,31 +21,31 @@ use crate::output::{json, print, wrapped};
 pub(super) const EXAMPLES: &str = "\
 Examples:
   tier0 pool recover array.toml
-      what could be assembled, and what may be lost then; writes nothing
+      show what is recoverable and what may be lost (dry run)
   tier0 pool recover array.toml --json
   tier0 pool recover array.toml --without d1
-      as if d1 were not there
+      the same without drive d1
   tier0 pool recover array.toml --accept-loss --yes
-      assemble it with what is there; tier0 serve opens it then
+      recover the pool with the connected drives, then start it (tier0 serve)
 
-The array must not be served. Connect all drives that there are, stale
-ones too. Ends with 1 where nothing can be assembled, or where a start is
-still refused then; with 2 where there is nothing to recover, and a start is
-refused for another reason.";
+The array must not be running. Connect all remaining drives first, including
+stale ones. Exit code 1: not recoverable, or the array still does not start.
+Exit code 2: no recovery needed, but the array does not start for another
+reason.";
 
 /// The last resort.
 #[derive(Args, Debug)]
 pub(crate) struct Recover {
-    /// The array file
+    /// Array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// The pool, where not all
+    /// Recover only this pool
     #[arg(value_name = "POOL")]
     pool: Option<String>,
-    /// Take this drive, by name or path, for missing; can be given several times
+    /// Treat this drive (name or path) as missing; may be repeated
     #[arg(long, value_name = "DRIVE")]
     without: Vec<String>,
-    /// Assemble it, and lose what is listed
+    /// Recover the pool and accept the listed loss
     #[arg(long)]
     accept_loss: bool,
     #[command(flatten)]
@@ -82,11 +82,11 @@ impl<'a> Told<'a> {
 }
 
 /// Where pools stand.
-const ASSEMBLED: &str = "assembled; \"tier0 serve\" opens it, \"tier0 scrub\" finds what does not fit together, and \
-    \"tier0 drive rejoin\" takes drives back that are not used";
-const ASSEMBLABLE: &str = "it can be assembled: add --accept-loss";
-const NOTHING_TO_DO: &str = "there is nothing to recover: \"tier0 serve\" opens it";
-const REFUSED_ALL_THE_SAME: &str = "there is nothing to recover, and a start is refused all the same";
+const ASSEMBLED: &str = "recovered; start it with \"tier0 serve\", find inconsistencies with \"tier0 \
+                         scrub\", and return unused drives with \"tier0 drive rejoin\"";
+const ASSEMBLABLE: &str = "recoverable with this loss: add --accept-loss";
+const NOTHING_TO_DO: &str = "no recovery needed: start it with \"tier0 serve\"";
+const REFUSED_ALL_THE_SAME: &str = "no recovery needed, but the array would not start";
 
 /// How to go on where there is nothing to recover: without the drives that were left out.
 fn nothing_to_do(pools: &[Recovery]) -> String {
@@ -94,30 +94,32 @@ fn nothing_to_do(pools: &[Recovery]) -> String {
     let without: String = drives.map(|drive| format!(" --without {drive}")).collect();
     match without.as_str() {
         "" => NOTHING_TO_DO.to_owned(),
-        without => format!("there is nothing to recover: \"tier0 serve ARRAY{without}\" opens it"),
+        without => format!("no recovery needed: start it with \"tier0 serve ARRAY{without}\""),
     }
 }
 
 /// How the note begins on a pool that was assembled with loss before.
-const EARLIER: &str = "what was lost in an earlier recovery is not listed here";
+const EARLIER: &str = "losses of an earlier recovery are not listed here";
 
 /// What is agreed to.
 const CONSEQUENCE: &str =
-    "what is listed may be lost for good, and what drives hold that are not used is given up";
+    "the listed data may be lost permanently, and the contents of unused drives are given up";
 
 /// Says what could be assembled, and assembles it where that was accepted.
 pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
     let description = Description::read(&verb.array).map_err(Failure::input)?;
     let pool = verb.pool.as_deref();
     if let Some(unknown) = pool.filter(|name| !description.pools.iter().any(|pool| pool.name == *name)) {
-        return Err(Failure::Input(format!("the array file has no pool {unknown:?}; name one that it has")));
+        return Err(Failure::Input(format!("the array file has no pool {unknown:?}; name one of its pools")));
     }
     if description.drives.iter().any(|drive| drive.path.is_none()) {
-        return Err(Failure::Input("pools in memory remember nothing that could be recovered".into()));
+        return Err(Failure::Input(
+            "pools in memory cannot be recovered; start the array with \"tier0 serve\", empty".into(),
+        ));
     }
     if facts(&description)?.is_some() {
         return Err(Failure::Input(format!(
-            "array {:?} is being served; stop its server first, or see what \"tier0 status\" says",
+            "array {:?} is running; stop its server first, or check \"tier0 status\"",
             description.name
         )));
     }
@@ -131,7 +133,10 @@ pub(super) fn run(verb: &Recover) -> Result<(), Failure> {
         !asked.contains('/') && !pools.iter().any(|one| one.drives.iter().any(is_it))
     };
     if let Some(unknown) = verb.without.iter().find(is_unknown) {
-        return Err(Failure::Input(format!("--without {unknown}: no pool has a drive of that name")));
+        return Err(Failure::Input(format!(
+            "--without {unknown}: no pool has a drive of that name; use a name or path that \"tier0 pool \
+             recover\" lists"
+        )));
     }
     note_earlier(&description, &mut pools);
     let obstacle = pools.iter().find_map(|one| Some(of_pool(&one.pool, one.obstacle.as_ref()?)));
@@ -186,11 +191,7 @@ fn note_earlier(description: &Description, pools: &mut [Recovery]) {
                 && event.what.starts_with(history::RECOVERED)
         };
         let Some(event) = events.iter().rfind(is_loss) else { continue };
-        one.notes.push(format!(
-            "{EARLIER}, as its events tell of {}: {}",
-            event.time.strftime("%F %TZ"),
-            event.what
-        ));
+        one.notes.push(format!("{EARLIER} (event of {}: {})", event.time.strftime("%F %TZ"), event.what));
     }
 }
 
@@ -199,7 +200,7 @@ fn leave_events(description: &Description, pools: &[Recovery]) {
     let Some(path) = &description.events else { return };
     for one in pools.iter().filter(|one| one.is_needed && one.obstacle.is_none()) {
         if let Err(error) = history::add(path, event(one)) {
-            tracing::warn!("the event of this cannot be kept in {path:?}: {error}");
+            tracing::warn!("cannot write the recovery event to {path:?}: {error}");
         }
     }
 }
@@ -231,7 +232,7 @@ fn event(one: &Recovery) -> Event {
 /// It does not.
 fn rehearsed(description: &Description) -> Result<(), Failure> {
     rehearse(description, &OpenOptions::default())
-        .map_err(|error| Failure::Run(format!("assembled, and a start would still be refused: {error}")))?;
+        .map_err(|error| Failure::Run(format!("recovered, but the array would still not start: {error}")))?;
     Ok(())
 }
 
@@ -251,7 +252,7 @@ fn text(pools: &[Recovery], asked: Asked) -> String {
 }
 
 fn pool_text(one: &Recovery, asked: Asked) -> String {
-    let mut text = format!("pool {}, superblocks of generation {}\n", one.pool, one.generation);
+    let mut text = format!("pool {}, superblock generation {}\n", one.pool, one.generation);
     let obstacle = one.obstacle.iter().map(|obstacle| wrapped(&format!("  ! {obstacle}"), "    "));
     text.extend(obstacle.map(|line| format!("{line}\n")));
     let can_be_assembled = one.is_needed && one.obstacle.is_none();
@@ -263,11 +264,8 @@ fn pool_text(one: &Recovery, asked: Asked) -> String {
         text.push_str(&format!("  volume {} of {}:", volume.name, ByteCount(volume.size_bytes)));
         text.push_str(&match volume.is_nothing() && one.obstacle.is_some() {
             // It loses nothing only in a pool that serves again.
-            true => {
-                " all of it is on drives that are there; it cannot be read before the pool is assembled\n"
-                    .into()
-            }
-            false if volume.is_nothing() && is_poorer => " loses nothing more\n".into(),
+            true => " complete on the connected drives; not readable until the pool is recovered\n".into(),
+            false if volume.is_nothing() && is_poorer => " no further loss\n".into(),
             false => loss_text(volume),
         });
     }
@@ -275,8 +273,8 @@ fn pool_text(one: &Recovery, asked: Asked) -> String {
         text.push_str(&format!("{}\n", wrapped(&format!("  ! {note}"), "    ")));
     }
     let end = match (&one.obstacle, one.is_needed) {
-        (Some(_), _) => "it cannot be assembled",
-        (None, true) if asked == Asked::Assembling => "it can be assembled",
+        (Some(_), _) => "not recoverable",
+        (None, true) if asked == Asked::Assembling => "recoverable with this loss",
         (None, true) => ASSEMBLABLE,
         (None, false) if asked == Asked::Vainly => REFUSED_ALL_THE_SAME,
         (None, false) => &nothing_to_do(std::slice::from_ref(one)),
@@ -287,30 +285,30 @@ fn pool_text(one: &Recovery, asked: Asked) -> String {
 
 fn words(drive: &DriveRole, can_be_assembled: bool) -> String {
     let words = match drive.role {
-        Role::Believed => "is there",
-        Role::Readmitted => "was out of service, is believed again",
-        Role::Stale => "is stale, and not needed",
-        Role::RolledBack => "was put back to an older image, and is not needed",
-        Role::Overwritten => "was overwritten at the front, and is not needed",
-        Role::Missing if can_be_assembled => "is missing; --accept-loss gives up what it holds",
-        Role::Missing => "is missing",
-        Role::OneHistory => "is there, and belongs to one history",
-        Role::OtherHistory => "is there, and belongs to another history",
-        Role::LeftOut if can_be_assembled => "is left out; --accept-loss gives up what it holds",
-        Role::LeftOut => "is left out",
-        Role::Lost => "is lost, and not there",
-        Role::Left => "left the pool",
-        Role::Joins => "is blank, joins to hold the write log",
+        Role::Believed => "in use",
+        Role::Readmitted => "was out of service, used again",
+        Role::Stale => "stale, not used",
+        Role::RolledBack => "restored from an older image, not used",
+        Role::Overwritten => "overwritten at its start, not used",
+        Role::Missing if can_be_assembled => "missing; --accept-loss gives up its contents",
+        Role::Missing => "missing",
+        Role::OneHistory => "present, belongs to one history",
+        Role::OtherHistory => "present, belongs to another history",
+        Role::LeftOut if can_be_assembled => "left out; --accept-loss gives up its contents",
+        Role::LeftOut => "left out",
+        Role::Lost => "lost and missing",
+        Role::Left => "removed from the pool",
+        Role::Joins => "blank, added to hold the write log",
     };
     match drive.generation {
-        Some(generation) => format!("{words} (its own superblock is of generation {generation})"),
+        Some(generation) => format!("{words} (superblock generation {generation})"),
         None => words.to_owned(),
     }
 }
 
 fn loss_text(volume: &VolumeLoss) -> String {
     if volume.is_nothing() {
-        return " loses nothing\n".to_owned();
+        return " no loss\n".to_owned();
     }
     let mut text = "\n".to_owned();
     let mut part = |ranges: &[ByteRange], what: &str| {
@@ -319,26 +317,23 @@ fn loss_text(volume: &VolumeLoss) -> String {
             return;
         }
         let (size, count) = (ByteCount(bytes), counted(ranges.len() as u64, "range"));
-        text.push_str(&format!("    {size} in {count} {what}\n"));
+        text.push_str(&format!("    {size} in {count}, {what}\n"));
         for range in ranges {
             text.push_str(&format!("      bytes {} to {}\n", range.first_byte, range.end_byte - 1));
         }
     };
-    part(&volume.lost, "on no drive that is there: lost");
-    part(&volume.stale, "on drives that missed writes: older content, zeros or errors");
-    part(
-        &volume.cut,
-        "where a drive that is needed stores nothing, as one does that was cut short: perhaps lost",
-    );
+    part(&volume.lost, "lost: on no connected drive");
+    part(&volume.stale, "stale: on drives that missed writes; older content, zeros or errors");
+    part(&volume.cut, "perhaps lost: where a required drive holds no data, as a truncated one");
     if volume.log_bytes_max > 0 {
         let most = ByteCount(volume.log_bytes_max);
         text.push_str(&format!(
-            "    unknown: what was acknowledged last, at most {most}, was only in the write log\n"
+            "    unknown: up to {most} of the last acknowledged writes were only in the write log\n"
         ));
     }
     if volume.may_be_older {
         text.push_str(
-            "    all of it may be older than what missing drives hold, which could have gone on alone\n",
+            "    all of it may be outdated: the missing drives could have continued on their own\n",
         );
     }
     text
@@ -393,18 +388,18 @@ mod tests {
             Asked::Looking,
         );
         assert!(told.lines().nth(1).is_some_and(|line| line.contains("two groups")), "{told}");
-        assert!(told.contains("drive d1: is there, and belongs to another history\n"), "{told}");
-        assert!(!told.contains("stale") && told.ends_with("it cannot be assembled\n"), "{told}");
+        assert!(told.contains("drive d1: present, belongs to another history\n"), "{told}");
+        assert!(!told.contains("stale") && told.ends_with("not recoverable\n"), "{told}");
     }
 
     /// "Loses nothing" stood beside "cannot be assembled".
     #[test]
     fn nothing_is_promised_of_a_pool_that_cannot_be_assembled() {
         let whole = Recovery { volumes: vec![loss()], ..recovery(&[Role::Believed]) };
-        assert!(pool_text(&whole, Asked::Looking).contains("lun0 of 1GiB: loses nothing\n"));
+        assert!(pool_text(&whole, Asked::Looking).contains("lun0 of 1GiB: no loss\n"));
         let hopeless = Recovery { obstacle: Some("too few; connect more".into()), ..whole };
         let told = pool_text(&hopeless, Asked::Looking);
-        assert!(!told.contains("loses nothing") && told.contains("cannot be read before"), "{told}");
+        assert!(!told.contains("no loss") && told.contains("not readable until"), "{told}");
     }
 
     /// What a drive that was only missing held was told as given up, where the administrator had given up nothing.
@@ -413,7 +408,7 @@ mod tests {
         let needed = recovery(&[Role::Missing]);
         assert!(pool_text(&needed, Asked::Looking).contains("--accept-loss gives up"));
         let told = pool_text(&Recovery { is_needed: false, ..needed }, Asked::Looking);
-        assert!(told.contains("drive d0: is missing\n") && told.contains(NOTHING_TO_DO), "{told}");
+        assert!(told.contains("drive d0: missing\n") && told.contains(NOTHING_TO_DO), "{told}");
     }
 
     /// Who had given --accept-loss --yes was told to add it.
@@ -421,7 +416,7 @@ mod tests {
     fn who_accepts_the_loss_is_not_told_to() {
         let needed = recovery(&[Role::Believed]);
         assert!(pool_text(&needed, Asked::Looking).ends_with("add --accept-loss\n"));
-        assert!(pool_text(&needed, Asked::Assembling).ends_with("it can be assembled\n"));
+        assert!(pool_text(&needed, Asked::Assembling).ends_with("recoverable with this loss\n"));
     }
 
     #[test]
@@ -434,15 +429,15 @@ mod tests {
 
     #[test]
     fn a_volume_that_loses_nothing_is_told_as_such() {
-        assert_eq!(loss_text(&loss()), " loses nothing\n");
+        assert_eq!(loss_text(&loss()), " no loss\n");
     }
 
     #[test]
     fn ranges_are_told_with_both_ends() {
         let range = ByteRange { first_byte: 1 << 20, end_byte: 2 << 20 };
         let told = loss_text(&VolumeLoss { stale: vec![range], log_bytes_max: 4096, ..loss() });
-        assert!(told.contains("1MiB in 1 range on drives that missed writes"), "{told}");
+        assert!(told.contains("1MiB in 1 range, stale: on drives that missed writes"), "{told}");
         assert!(told.contains("bytes 1048576 to 2097151\n"), "{told}");
-        assert!(told.contains("at most 4KiB"), "{told}");
+        assert!(told.contains("up to 4KiB"), "{told}");
     }
 }

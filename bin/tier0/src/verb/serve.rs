@@ -29,26 +29,26 @@ Examples:
   tier0 create array.toml && tier0 serve array.toml
   tier0 serve array.toml --listen unix:nbd.sock --listen 127.0.0.1:10809
   tier0 serve array.toml --listen 127.0.0.1:0 --json
-      a free port, told as JSON
+      choose a free port and print it as JSON
 
-Ctrl-C or SIGTERM answers what is in flight and ends; a second one, 2 s after
-the first or later, ends at once. SIGHUP does nothing, so a terminal
-may close. -q drops warnings of the log, not errors.";
+Ctrl-C or SIGTERM completes requests in flight, then stops the server. A second
+signal, at least 2 s later, stops it at once. SIGHUP is ignored, so the terminal
+may close. -q logs errors but no warnings.";
 
 /// Serves an array.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// The array file
+    /// Array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// Where to listen, unix:PATH or IP:PORT of this machine, instead of where the file says
+    /// Listen on unix:PATH or IP:PORT instead of nbd.listen of the array file; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     listen: Vec<ListenAddress>,
-    /// Use epoll and threads instead of io_uring, which costs speed
+    /// Use epoll and threads instead of io_uring (slower)
     #[arg(long)]
     no_io_uring: bool,
-    /// Start without this drive, by name or path, and give up what only it holds; may be given more than once
+    /// Start without this drive (name or path) and give up data that only it holds; may be repeated
     #[arg(long, value_name = "DRIVE")]
     without: Vec<String>,
     /// Print the addresses as JSON
@@ -114,7 +114,7 @@ fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     if let Err(error) = raised {
-        tracing::debug!("the limit of open files stays {:?}: {error}", limit.current);
+        tracing::debug!("cannot raise the open file limit, which stays {:?}: {error}", limit.current);
     }
 }
 
@@ -151,9 +151,7 @@ impl Diary {
     fn open(array: &mut OpenArray, path: PathBuf, troubles: &Troubles) -> Option<Diary> {
         let served = Served { drives: array.serving().map(str::to_owned).collect(), places: array.places() };
         let keeper = Keeper::start(path, served, troubles.clone())
-            .inspect_err(|error| {
-                tracing::error!("events are not kept, because no thread can be started: {error}")
-            })
+            .inspect_err(|error| tracing::error!("events are not recorded: cannot start a thread: {error}"))
             .ok()?;
         array.tell_events(keeper.sender());
         troubles.tell_to(keeper.sender());
@@ -243,16 +241,17 @@ impl Sheet {
             _ => "\nThe array has no volume; add a [[volume]] to its file.\n".to_owned(),
         };
         format!(
-            "array {}, {}, cores: {}; {}\n\n{}\n{mount}\nCtrl-C ends it.\n",
+            "array {}, {}, cores: {}; {}\n\n{}\n{mount}\nPress Ctrl-C to stop.\n",
             self.array,
             self.pools.join(", "),
             self.cores,
             match self.log_copies {
-                0 => "it is memory: nothing outlives this process".to_owned(),
-                1 => "durable writes are acknowledged when the log's only copy has them".to_owned(),
-                2 => "durable writes are acknowledged when both copies of the log have them".to_owned(),
-                copies =>
-                    format!("durable writes are acknowledged when all {copies} copies of the log have them"),
+                0 => "in memory only: all data is lost when this process ends".to_owned(),
+                1 => "durable writes are acknowledged once the write log's only copy holds them".to_owned(),
+                2 => "durable writes are acknowledged once both copies of the write log hold them".to_owned(),
+                copies => format!(
+                    "durable writes are acknowledged once all {copies} copies of the write log hold them"
+                ),
             },
             rendered(&table)
         )

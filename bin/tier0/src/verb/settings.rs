@@ -1,5 +1,6 @@
 //! `KEY=VALUE` on the command line: what can be set of a volume or a pool that is served.
 
+use tier0_catalog::similar;
 use tier0_units::WriteCache;
 
 use crate::failure::Failure;
@@ -54,17 +55,26 @@ fn split<'a>(
     let mut split: Vec<(&str, &str)> = Vec::new();
     for setting in settings {
         let Some((key, value)) = setting.split_once('=').filter(|(key, _)| is_known(key)) else {
-            return Err(Failure::Input(format!(
-                "{setting:?} is nothing that can be set of a {thing}; use {}",
-                known.join(" or ")
-            )));
+            return Err(unknown(thing, setting, known));
         };
         if split.iter().any(|(other, _)| *other == key) {
-            return Err(Failure::Input(format!("{key} is set twice; say it once")));
+            return Err(Failure::Input(format!("{key} is set twice; set it once")));
         }
         split.push((key, value));
     }
     Ok(split)
+}
+
+/// The error for a setting whose key is not one of `known`, with the key that resembles it most.
+fn unknown(thing: &str, setting: &str, known: &[String]) -> Failure {
+    let (key, value) = setting.split_once('=').map_or((setting, None), |(key, value)| (key, Some(value)));
+    let use_known = format!("use {}", known.join(" or "));
+    if value.is_none() {
+        return Failure::Input(format!("{setting:?} has no value; {use_known}"));
+    }
+    let names = known.iter().filter_map(|words| words.split_once('=')).map(|(name, _)| name);
+    let near = similar(key, names).first().map_or(String::new(), |name| format!("did you mean {name}? "));
+    Failure::Input(format!("unknown property {key:?} of a {thing}; {near}{use_known}"))
 }
 
 impl<T: Copy> Key<T> {
@@ -78,8 +88,9 @@ impl<T: Copy> Key<T> {
     fn value(&self, settings: &[(&str, &str)]) -> Result<Option<T>, Failure> {
         let Some((_, text)) = settings.iter().find(|(key, _)| *key == self.name) else { return Ok(None) };
         let known = self.values.iter().find(|(name, _)| name == text);
-        let unknown = || Failure::Input(format!("{} cannot be {text:?}; use {}", self.name, self.words()));
-        known.map(|(_, value)| Some(*value)).ok_or_else(unknown)
+        let invalid =
+            || Failure::Input(format!("invalid value {text:?} for {}; use {}", self.name, self.words()));
+        known.map(|(_, value)| Some(*value)).ok_or_else(invalid)
     }
 }
 
@@ -107,9 +118,16 @@ mod tests {
             (&["cache.reed=on"][..], keys),
             (&["cache.read"], keys),
             (&["=on"], keys),
-            (&["cache.read=yes"], "cache.read cannot be \"yes\"; use cache.read=on|off"),
-            (&["cache.write="], "cache.write cannot be \"\"; use cache.write=durable|volatile|off|on"),
-            (&["cache.read=on", "cache.read=off"], "twice; say it once"),
+            (&["cache.read=yes"], "invalid value \"yes\" for cache.read; use cache.read=on|off"),
+            (
+                &["cache.write="],
+                "invalid value \"\" for cache.write; use cache.write=durable|volatile|off|on",
+            ),
+            (&["cache.read=on", "cache.read=off"], "twice; set it once"),
+            (
+                &["cache.reed=on"],
+                "unknown property \"cache.reed\" of a volume; did you mean cache.read? use cache.read=",
+            ),
         ] {
             let refused = of_volume(&owned(settings)).expect_err("it is unknown");
             let text = refused.text().unwrap_or_default();

@@ -50,13 +50,13 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["volume", "clone", array, "lun0", "lun0"], &["\"lun0\"", "already"]),
         (&["volume", "clone", array, "lun0", "copy"], &["\"lun0\"", "thick", "--thin"]),
         (&["volume", "resize", array, "none", "--size", "1MiB"], &["\"none\""]),
-        (&["volume", "resize", array, "lun0", "--size", "1MiB"], &["24MiB", "only grow"]),
+        (&["volume", "resize", array, "lun0", "--size", "1MiB"], &["24MiB", "cannot shrink"]),
         (
             &["volume", "resize", array, "lun0", "--size", "4GiB"],
             &["\"lun0\"", "24MiB", "4GiB", "pool0", "free", "grow it by less"],
         ),
-        (&["volume", "create", array, "small", "--size", "64"], &["64B", "a number without one is bytes"]),
-        (&["volume", "resize", array, "lun0", "--size", "64"], &["64B", "a number without one is bytes"]),
+        (&["volume", "create", array, "small", "--size", "64"], &["64B", "a number without a unit"]),
+        (&["volume", "resize", array, "lun0", "--size", "64"], &["64B", "a number without a unit"]),
         (&["volume", "delete", array, "none", "--yes"], &["\"none\""]),
         (&["volume", "set", array, "none", "cache.write=off"], &["\"none\""]),
     ] {
@@ -158,12 +158,12 @@ fn where_a_drive_was_that_has_left_is_remembered() {
     });
     let add = ["drive", "add", array, "--name", "d1", "--path", text(&old)];
     // Its superblock goes a moment later.
-    let is_erased = || !run(&add).stderr.contains("still holds it");
+    let is_erased = || !run(&add).stderr.contains("still has it open");
     assert!((0..200).any(|_| is_erased() || wait()), "its superblock stays");
     refuse(&add, 2, &["\"d1\" lay", "left pool \"pool0\"", "--force"]);
     let (array, directory) = (array.to_owned(), scene.stop_and_keep());
     let told = succeed(&["check", &array]).replace("\n    ", " ");
-    assert!(told.contains("drive \"d1\", which lay there, has left pool \"pool0\""), "{told}");
+    assert!(told.contains("since drive \"d1\" was removed from pool \"pool0\""), "{told}");
     assert!(!told.contains("not tier0's"), "{told}");
     drop(directory);
 }
@@ -249,7 +249,7 @@ fn check_says_what_a_file_would_do_without_doing_it() {
     let right = std::fs::read_to_string(&array).expect("an array file");
     std::fs::remove_file(at.join("d3.img")).expect("a drive to miss");
     let told = succeed(&["check", text(&array)]);
-    assert!(told.contains("\"d3\"") && told.contains("goes on without it"), "{told}");
+    assert!(told.contains("\"d3\"") && told.contains("starts without it"), "{told}");
     for name in ["d1.img", "d2.img"] {
         std::fs::remove_file(at.join(name)).expect("a drive to miss");
     }
@@ -265,16 +265,16 @@ fn check_says_what_a_file_would_do_without_doing_it() {
     for (from, to, words) in [
         ("set_size = 4", "set_size = 3", &["raid5 sets of 4 drives"][..]),
         ("stripe_unit = \"64KiB\"", "stripe_unit = \"32KiB\"", &["64KiB", "32KiB"]),
-        ("pool0", "pool9", &["pool9", "none of the drives"]),
+        ("pool0", "pool9", &["pool9", "none of the connected drives"]),
         ("[array]", "[array", &["line 1"]),
     ] {
         std::fs::write(&array, right.replace(from, to).replace("[array]\n", &control(at))).expect("a file");
         refuse(&["check", text(&array)], 2, words);
     }
     for (from, to, words) in [
-        ("24MiB", "16MiB", &["lun0", "24MiB", "the array file says 16MiB"][..]),
+        ("24MiB", "16MiB", &["lun0", "24MiB", "the array file has 16MiB"][..]),
         ("24MiB", "32MiB", &["lun0", "24MiB", "32MiB", "volume resize"]),
-        ("lun0", "lun1", &["\"lun1\"", "would be created", "\"lun0\"", "does not mention"]),
+        ("lun0", "lun1", &["\"lun1\"", "would be created", "\"lun0\"", "is not in the array file"]),
         ("stripe_unit", "extent = \"3MiB\"\nstripe_unit", &["extent", "3MiB"]),
         ("stripe_unit", "groups = 2\nstripe_unit", &["groups", "raid50"]),
         ("size = \"64MiB\"", "size = \"65MiB\"", &["64MiB", "65MiB", "d3.img"]),
@@ -300,7 +300,7 @@ fn check_of_a_server_looks_at_the_drives_files() {
     };
     swap("d0.img", "d1.img");
     let told = succeed(&["check", array]);
-    for words in ["\"d0\" is at", "d1.img\", where the server has it", "correct its path"] {
+    for words in ["\"d0\" is at", "d1.img\", but the array file has", "correct its path"] {
         assert!(told.contains(words), "{words} is missing: {told}");
     }
     swap("d0.img", "d1.img");
@@ -308,7 +308,7 @@ fn check_of_a_server_looks_at_the_drives_files() {
     std::fs::rename(scene.at("d3.img"), scene.at("moved")).expect("a file");
     std::fs::write(scene.at("d3.img"), vec![0; 64 << 20]).expect("a blank one");
     let told = succeed(&["check", array]);
-    for words in ["\"d3\"", "is no drive of tier0 by now", "d3.img\"", "/moved\"", "move it back from"] {
+    for words in ["\"d3\"", "is no longer a tier0 drive", "d3.img\"", "/moved\"", "move it back from"] {
         assert!(told.contains(words), "{words} is missing: {told}");
     }
     std::fs::rename(scene.at("moved"), scene.at("d3.img")).expect("a file");
@@ -319,7 +319,7 @@ fn check_of_a_server_looks_at_the_drives_files() {
     for words in ["\"d2\" is at", "d2.img", "elsewhere2.img", "correct its path"] {
         assert!(told.contains(words), "{words} is missing: {told}");
     }
-    assert!(!told.contains("is not in the file"), "{told}");
+    assert!(!told.contains("is not in the array file"), "{told}");
     scene.stop();
 }
 
@@ -330,7 +330,7 @@ fn check_of_a_server_says_what_a_start_would_not_find() {
     let array = scene.array();
     std::fs::rename(scene.at("d3.img"), scene.at("moved")).expect("a file");
     let told = succeed(&["check", array]);
-    for words in ["\"d3\"", "d3.img", "moved", "put it back"] {
+    for words in ["\"d3\"", "d3.img", "moved", "move it back"] {
         assert!(told.contains(words), "{words} is missing: {told}");
     }
     assert!(succeed(&["config", array]).contains("/moved\""));
@@ -398,12 +398,12 @@ fn fields_without_effect_are_told_served_or_not() {
         .replace("size = \"24MiB\"", "size = \"24MiB\"\nthin = true");
     std::fs::write(&array, wrong).expect("an array file");
     let told = [
-        "chunklet is 4MiB, as created, and the array file says 2MiB",
-        "extent is 1MiB, as created, and the array file says 2MiB",
-        "log is 8MiB, as created, and the array file says 1MiB",
-        "checksums is true, as created, and the array file says false",
-        "thin is false, as created, and the array file says true",
-        "flash_cache_writes does nothing without a flash cache",
+        "chunklet is 4MiB, fixed at creation, but the array file has 2MiB",
+        "extent is 1MiB, fixed at creation, but the array file has 2MiB",
+        "log is 8MiB, fixed at creation, but the array file has 1MiB",
+        "checksums is true, fixed at creation, but the array file has false",
+        "thin is false, fixed at creation, but the array file has true",
+        "flash_cache_writes has no effect without a flash cache",
     ];
     let tells_all = |who: &str, said: &str| {
         told.iter().for_each(|words| assert!(said.contains(words), "{who} does not say {words}: {said}"));
@@ -513,9 +513,9 @@ fn a_drive_of_another_array_is_not_overwritten_without_consent() {
     let taken = elsewhere.path().join("d1.img");
     let before = std::fs::read(&taken).expect("it is ours");
     let add = ["drive", "add", array, "--name", "n", "--path", text(&taken), "--force"];
-    refuse(&add, 2, &["pool \"pool0\" of array \"other\"", "what it holds is lost", "--yes"]);
+    refuse(&add, 2, &["pool \"pool0\" of array \"other\"", "its data is lost", "--yes"]);
     let replace = ["drive", "replace", array, "d1", "--name", "n", "--path", text(&taken), "--force"];
-    refuse(&replace, 2, &["pool \"pool0\" of array \"other\"", "what it holds is lost", "--yes"]);
+    refuse(&replace, 2, &["pool \"pool0\" of array \"other\"", "its data is lost", "--yes"]);
     assert!(std::fs::read(&taken).expect("it is ours") == before, "it was written to");
     // What holds nothing asks for nothing.
     let blank = scene.at("blank.img");

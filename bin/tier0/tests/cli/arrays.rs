@@ -110,7 +110,7 @@ fn a_server_that_cannot_be_asked_yet_is_told_as_one() {
     let dead = directory.path().join("dead");
     drop(std::os::unix::net::UnixListener::bind(&dead).expect("a socket"));
     std::fs::rename(&dead, directory.path().join("array.control")).expect("a socket");
-    let words = ["has a server (process", "it is starting", "array.control", "wait for it"];
+    let words = ["its server (process", "it is starting", "array.control", "wait for the server"];
     for verb in [&["check"][..], &["pool", "recover"], &["serve"]] {
         let asked = [verb, &[text(&array)]].concat();
         refuse(&asked, 2, &words);
@@ -122,7 +122,7 @@ fn a_server_that_cannot_be_asked_yet_is_told_as_one() {
     let elsewhere = format!("[array]\ncontrol = {:?}", directory.path().join("other.control"));
     let other = file(directory.path(), "other.toml", &own.replacen("[array]", &elsewhere, 1));
     let words =
-        ["d0.img", "in use by another process", "tier0 server", "array.toml", "array.control", "not gone"];
+        ["d0.img", "in use by another process", "tier0 server", "array.toml", "array.control", "not missing"];
     for verb in ["check", "serve"] {
         let told = run(&[verb, text(&other)]);
         assert_eq!(told.code, Some(2), "{verb}: {}", told.stderr);
@@ -188,7 +188,7 @@ fn checksums_cannot_be_left_out() {
     let without =
         array_text(directory.path(), "raid0", 2).replace("stripe_unit", "checksums = false\nstripe_unit");
     let array = file(directory.path(), "array.toml", &without);
-    refuse(&["create", text(&array)], 2, &["checksums = false", "take the field out"]);
+    refuse(&["create", text(&array)], 2, &["checksums = false", "remove the field"]);
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn a_drive_in_use_is_not_touched() {
     succeed(&["create", text(&array)]);
     let served = Served::start(&array, directory.path());
     // That the array is served says more than that its drives are in use.
-    refuse(&["serve", text(&array), "--listen", "127.0.0.1:0"], 2, &["\"test\"", "served already"]);
-    refuse(&["create", text(&array), "--force"], 2, &["\"test\"", "served already"]);
+    refuse(&["serve", text(&array), "--listen", "127.0.0.1:0"], 2, &["\"test\"", "already running"]);
+    refuse(&["create", text(&array), "--force"], 2, &["\"test\"", "already running"]);
     let elsewhere =
         std::fs::read_to_string(&array).expect("a file").replace("[array]", "[array]\ncontrol = \"other\"");
     let other = file(directory.path(), "other.toml", &elsewhere);
@@ -214,8 +214,8 @@ fn a_drive_in_use_is_not_touched() {
     for drive in ["d0.img", "d1.img"] {
         std::fs::remove_file(directory.path().join(drive)).expect("a drive file");
     }
-    refuse(&["create", text(&array), "--force"], 2, &["\"test\"", "served already"]);
-    refuse(&["create", text(&array)], 2, &["\"test\"", "served already"]);
+    refuse(&["create", text(&array), "--force"], 2, &["\"test\"", "already running"]);
+    refuse(&["create", text(&array)], 2, &["\"test\"", "already running"]);
     assert!(!directory.path().join("d0.img").exists(), "a refused create has made a drive file");
     served.stop();
 }
@@ -277,7 +277,7 @@ fn check_finds_what_create_would_refuse() {
     let refused = [
         (large, "volume \"lun0\""),
         (small, "drive \"d0\""),
-        (chunklet, "set pool.chunklet to 2MiB or more"),
+        (chunklet, "increase pool.chunklet to 2MiB or more"),
     ];
     for (content, words) in refused {
         let array = file(at, "array.toml", &content);
@@ -349,7 +349,7 @@ fn a_drive_is_of_the_class_that_is_said() {
     let array = file(directory.path(), "array.toml", &said("disk"));
     let told = run(&["check", text(&array)]);
     let told = told.stdout;
-    assert!(told.contains("class is flash, as it joined, and the array file says disk"), "{told}");
+    assert!(told.contains("class is flash, set when it was added, but the array file has disk"), "{told}");
 }
 
 /// The write log moves to drives that were added while hosts write, and lies there at the next start.
@@ -374,7 +374,7 @@ fn the_write_log_moves_to_drives_that_were_added() {
     load.args(["load", scene.uri()]).args(write).stdout(Stdio::null());
     let load = load.spawn().expect("it starts");
     let told = succeed(&["pool", "log", &array, "--drives", "n0,n1"]);
-    assert!(told.contains("moves to drives n0, n1"), "{told}");
+    assert!(told.contains("to drives n0, n1"), "{told}");
     let log = |status: &serde_json::Value| status["pools"][0]["log"]["drives"].clone();
     scene.status_when(|status| log(status) == serde_json::json!(["n0", "n1"]));
     let loaded = load.wait_with_output().expect("it ends");

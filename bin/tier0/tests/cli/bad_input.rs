@@ -28,11 +28,15 @@ fn a_wrong_array_file_is_named_with_line_field_and_remedy() {
     changed("[array]", "[array", &["array.toml", "line 1"]);
     changed("[[pool]]", "[pool]", &["line 10", "pool", "write [[pool]]"]);
     changed("[array]", "[[array]]", &["line 1", "write [array]"]);
-    changed("count = 4", "count = \"4\"", &["line 6", "drive.count", "a whole number", "write 4, without"]);
-    changed("set_size = 4", "set_size = 2.5", &["line 13", "pool.set_size", "2.5", "a whole number"]);
+    changed(
+        "count = 4",
+        "count = \"4\"",
+        &["line 6", "drive.count", "a non-negative integer", "write 4, without"],
+    );
+    changed("set_size = 4", "set_size = 2.5", &["line 13", "pool.set_size", "2.5", "a non-negative integer"]);
     changed("set_size = 4", "set_size = 4\ndrives = \"d*\"", &["pool.drives", "a list", "write [\"d*\"]"]);
-    changed("\"24MiB\"", "\"24MiB\"\nthin = yes", &["volume.thin", "yes is no value", "write true"]);
-    changed("\"24MiB\"", "24MiB", &["volume.size", "a text has quotes", "\"24MiB\""]);
+    changed("\"24MiB\"", "\"24MiB\"\nthin = yes", &["volume.thin", "yes is not a value", "write true"]);
+    changed("\"24MiB\"", "24MiB", &["volume.size", "put strings in quotes", "\"24MiB\""]);
     changed("\"24MiB\"", "64", &["volume.size", "64B", "a number without one is bytes"]);
     changed("[array]\n", "[array]\ncontrol_mode = 0600\n", &["array.control_mode", "\"0600\""]);
     changed("name = \"test\"", "", &["array", "\"name\" is missing"]);
@@ -102,7 +106,7 @@ fn drives_that_have_shrunk_are_named_with_what_they_held() {
     refuse(
         &["serve", text(&array)],
         2,
-        &["d0.img", "shrunk", "20MiB", "64MiB", "give it its size back", "--without d0"],
+        &["d0.img", "shrunk", "20MiB", "64MiB", "restore its size", "--without d0"],
     );
 }
 
@@ -118,7 +122,7 @@ fn a_drive_that_has_shrunk_is_recognised_at_any_path() {
     std::fs::rename(at("aside"), at("d2.img")).expect("a drive");
     let drive = std::fs::File::options().write(true).open(at("d2.img")).expect("a drive");
     drive.set_len(40 << 20).expect("truncated");
-    let words = ["\"d1\"", "d2.img", "64MiB", "40MiB", "give it its size back", "--without d1"];
+    let words = ["\"d1\"", "d2.img", "64MiB", "40MiB", "restore its size", "--without d1"];
     for verb in ["check", "serve"] {
         refuse(&[verb, text(&array)], 2, &words);
     }
@@ -231,7 +235,7 @@ fn a_drive_is_no_array_file() {
     succeed(&["create", text(&array)]);
     for named in [&directory.path().join("d0.img"), &blank, &latin] {
         for verb in ["check", "status", "serve"] {
-            refuse(&[verb, text(named)], 2, &["is no array file", "UTF-8", "name the TOML file"]);
+            refuse(&[verb, text(named)], 2, &["is not an array file", "binary", "name the TOML file"]);
         }
     }
 }
@@ -246,9 +250,7 @@ fn check_refuses_what_serve_refuses_without_files() {
     };
     let model = file(directory.path(), "model.toml", &drives("model = \"ssd-sata\""));
     let small = file(directory.path(), "small.toml", &drives("ram = \"1MiB\""));
-    for (array, words) in
-        [(&model, &["\"d0\"", "no place for its data", "tier0 load"][..]), (&small, &["\"d0\""])]
-    {
+    for (array, words) in [(&model, &["\"d0\"", "no storage", "tier0 load"][..]), (&small, &["\"d0\""])] {
         refuse(&["serve", text(array), "--listen", "127.0.0.1:0"], 2, words);
         refuse(&["check", text(array)], 2, words);
     }

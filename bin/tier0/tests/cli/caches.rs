@@ -43,7 +43,7 @@ fn caches_are_switched_while_the_array_serves_and_stay_so() {
     let told = run(&["status", array]).stdout;
     assert!(told.contains("caches off for all volumes: read and write"), "{told}");
     let done = succeed(&["volume", "set", array, "lun0", "cache.write=on"]);
-    assert!(done.contains("as soon as pool pool0 has its write cache on"), "{done}");
+    assert!(done.contains("once the write cache of pool pool0 is on"), "{done}");
     succeed(&["volume", "set", array, "lun0", "cache.write=volatile"]);
 
     let file_of = array.to_owned();
@@ -72,14 +72,14 @@ fn the_array_file_says_how_caches_stand_at_a_start() {
     let array = text(&array).to_owned();
     let told = succeed(&["check", &array]);
     for words in [
-        "pool \"pool0\": read_cache true would become false at the next start",
-        "volume \"lun0\": read_cache true would become false at the next start",
+        "pool \"pool0\": read_cache true would change to false at the next start",
+        "volume \"lun0\": read_cache true would change to false at the next start",
     ] {
         assert!(told.contains(words), "{words} is missing: {told}");
     }
     let done = succeed(&["volume", "set", &array, "lun0", "cache.write=off", "cache.read=off"]);
     let words =
-        "the array file says write_cache durable of volume \"lun0\", which counts again from the next start";
+        "the array file has write_cache durable for volume \"lun0\", which applies again at the next start";
     assert!(done.replace('\n', " ").contains(words), "{done}");
     let directory = scene.stop_and_keep();
     let served = Served::start(std::path::Path::new(&array), directory.path());

@@ -47,14 +47,14 @@ fn copies_in_the_places_of_moved_drives_are_told_before_and_after_the_end() {
     let (code, status) = says(home, &["status", "array.toml"]);
     assert!(code == Some(5) && status.contains("another file lies there"), "{status}");
     let (_, checked) = says(home, &["check", "array.toml"]);
-    assert!(checked.contains("is a copy of it by now") && checked.contains("move it back"), "{checked}");
+    assert!(checked.contains("is now a copy of it") && checked.contains("move it back"), "{checked}");
     // At once: no look every so often has seen it.
     assert_eq!(server.interrupt(), Some(0));
     let server = served(home);
     // A thread reads what the server before has left.
     let status = until(|| Some(says(home, &["status", "array.toml"])).filter(|(code, _)| *code == Some(4)));
-    assert!(status.1.contains("stop the server and move the file back"), "{}", status.1);
-    until(|| says(home, &["events", "array.toml"]).1.contains("what is served may be a copy").then_some(()));
+    assert!(status.1.contains("stop the server and move the original back"), "{}", status.1);
+    until(|| says(home, &["events", "array.toml"]).1.contains("this drive may be a copy").then_some(()));
     assert_eq!(server.interrupt(), Some(0));
     for name in ["d0.img", "d1.img"] {
         std::fs::rename(home.join("old").join(name), home.join(name)).expect("moved back");
@@ -89,11 +89,11 @@ fn copies_behind_a_link_that_leads_elsewhere_are_told() {
     let (code, status) = says(home, &["status", "array.toml"]);
     assert!(code == Some(5) && status.contains("another file lies there"), "{status}");
     let (_, checked) = says(home, &["check", "array.toml"]);
-    assert!(checked.contains("is a copy of it by now"), "{checked}");
+    assert!(checked.contains("is now a copy of it"), "{checked}");
     assert_eq!(server.interrupt(), Some(0));
     let server = served(home);
     let status = until(|| Some(says(home, &["status", "array.toml"])).filter(|(code, _)| *code == Some(4)));
-    assert!(status.1.contains("what is served may be a copy"), "{}", status.1);
+    assert!(status.1.contains("this drive may be a copy"), "{}", status.1);
     assert_eq!(server.interrupt(), Some(0));
     link("one");
     let server = served(home);
@@ -123,7 +123,7 @@ fn copies_renamed_over_one_of_two_names_are_told() {
     assert!(code == Some(5) && status.contains("does not lead to its file any more"), "{status}");
     assert!(status.contains("another file lies there") && status.contains("undo the rename"), "{status}");
     let (_, checked) = says(home, &["check", "array.toml"]);
-    assert!(checked.contains("is a copy of it by now") && checked.contains("undo the rename"), "{checked}");
+    assert!(checked.contains("is now a copy of it") && checked.contains("undo the rename"), "{checked}");
     assert!(!checked.contains("is a copy of drive"), "the original is none: {checked}");
     assert_eq!(server.interrupt(), Some(0));
 }
@@ -145,7 +145,7 @@ fn copies_where_a_start_looks_too_are_told_while_the_array_is_served() {
     assert!(code == Some(2) && checked.contains("more/copy\" is a copy of drive \"d1\""), "{checked}");
     assert_eq!(server.interrupt(), Some(0));
     let (code, refused) = says(home, &["serve", "array.toml"]);
-    assert!(code == Some(2) && refused.contains("copies of one drive"), "{refused}");
+    assert!(code == Some(2) && refused.contains("copies of the same drive"), "{refused}");
     std::fs::remove_file(home.join("more/copy")).expect("it was there");
     assert_eq!(served(home).interrupt(), Some(0));
 }
@@ -174,19 +174,19 @@ fn a_copy_takes_no_drive_of_the_original_back() {
     std::os::unix::fs::symlink(&of_original, &linked).expect("a link");
     for path in [&spelled, &linked] {
         let (code, told) = says(&copy, &["drive", "rejoin", "array.toml", "d1", "--path", text(path)]);
-        assert!(code == Some(2) && told.contains("a copy leaves the original alone"), "{path:?}: {told}");
+        assert!(code == Some(2) && told.contains("a copy must not touch the original"), "{path:?}: {told}");
     }
     for arguments in [
         &["drive", "rejoin", "array.toml", "d1"][..],
         &["drive", "rejoin", "array.toml", "d1", "--path", text(&of_original)],
     ] {
         let (code, told) = says(&copy, arguments);
-        assert!(code == Some(2) && told.contains("a copy leaves the original alone"), "{told}");
+        assert!(code == Some(2) && told.contains("a copy must not touch the original"), "{told}");
     }
     // Where the originals of the others are gone only the administrator knows.
     std::fs::rename(original.join("d0.img"), original.join("away")).expect("moved");
     let (code, told) = says(&copy, &["drive", "rejoin", "array.toml", "d1"]);
-    assert!(code == Some(2) && told.contains("say so with --path"), "{told}");
+    assert!(code == Some(2) && told.contains("confirm with --path"), "{told}");
     std::fs::rename(original.join("away"), original.join("d0.img")).expect("moved back");
     // Beside the others, where the array file has it, it is found.
     std::fs::copy(&of_original, copy.join("d1.img")).expect("copied");

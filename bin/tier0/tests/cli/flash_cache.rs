@@ -120,14 +120,14 @@ fn it_comes_grows_shrinks_and_goes_while_the_array_serves() {
         [("32MiB", "ssd0,ssd1"), ("40MiB", "ssd0,ssd1"), ("8MiB", "ssd0,ssd1"), ("24MiB", "ssd1")]
     {
         let done = succeed(&["pool", "flash-cache", array, size, "--drives", drives]);
-        assert!(done.contains(&format!("has {size} on")), "{done}");
+        assert!(done.contains(&format!("is now {size} on")), "{done}");
         succeed(&["load", &served.uri, "--read", "70", "--block", "8KiB", "--ios", "2000", "--overwrite"]);
     }
     succeed(&["pool", "flash-cache", array, "0"]);
     // Made for little, it cannot use so much more: then it is made anew.
     succeed(&["pool", "flash-cache", array, "4MiB", "--drives", "ssd1"]);
     let done = succeed(&["pool", "flash-cache", array, "32MiB", "--drives", "ssd1"]);
-    assert!(done.contains("has 32MiB on drive ssd1, empty on drive ssd1"), "{done}");
+    assert!(done.contains("is now 32MiB on drive ssd1, emptied on drive ssd1"), "{done}");
     let room = |status: &Value| number(&cache_of(status)["room_bytes"]);
     let grown = room(&json(&["status", array]));
     assert!(grown > 30 << 20, "{grown} bytes can be used");

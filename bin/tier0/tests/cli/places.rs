@@ -118,7 +118,7 @@ fn of_two_pools_of_one_name_the_one_counts_that_the_file_names() {
     let checked = run_in(&new, &["check", "array.toml"]);
     let all = format!("{}{}", checked.stdout, checked.stderr);
     let left = "old/d0.img";
-    assert!(checked.code == Some(0) && all.contains("left alone") && all.contains(left), "{all}");
+    assert!(checked.code == Some(0) && all.contains("are not used") && all.contains(left), "{all}");
     let server = served(&new);
     let printed = told(&new, &["config", "array.toml"]);
     assert!(printed.contains(text(&new.join("d0.img"))) && !printed.contains(left), "{printed}");
@@ -149,9 +149,9 @@ fn the_last_drive_that_the_file_names_is_replaced_with_a_word() {
         .replace('\n', " ")
     };
     let said = replace("d0", "e0");
-    assert!(said.contains("leads to pool pool0 by one drive alone"), "{said}");
+    assert!(said.contains("names only one of the remaining drives of pool pool0"), "{said}");
     let said = replace("d1", "e1");
-    assert!(said.contains("leads to pool pool0 by no drive that stays"), "{said}");
+    assert!(said.contains("names none of the remaining drives of pool pool0"), "{said}");
     let printed = told(home, &["config", "array.toml"]);
     assert_eq!(server.interrupt(), Some(0));
     file(home, "array.toml", &printed);

@@ -36,11 +36,11 @@ fn a_split_is_told_at_the_top() {
     for words in ["belongs to one history", "belongs to another history"] {
         assert_eq!(ended.stdout.matches(words).count(), 1, "{words}: {}", ended.stdout);
     }
-    for words in ["stale", "given up", "is there\n"] {
+    for words in ["stale", "given up", "in use\n"] {
         assert!(!ended.stdout.contains(words), "{words}: {}", ended.stdout);
     }
     let told = succeed(&["pool", "recover", text(&array), "--without", "d1"]);
-    assert!(told.contains("drive d1: is left out") && told.contains("serve ARRAY --without d1"), "{told}");
+    assert!(told.contains("drive d1: left out") && told.contains("serve ARRAY --without d1"), "{told}");
     assert_eq!(run(&["pool", "recover", text(&array), "--without", "d7"]).code, Some(2));
 }
 
@@ -59,13 +59,13 @@ fn a_drive_that_was_taken_back_is_listed_once() {
     assert_eq!(told.matches("drive d1:").count(), 1, "{told}");
     let found = json(&["pool", "recover", text(&array)]);
     let sentence = found["text"].as_str().expect("a text");
-    assert!(told.contains(sentence) && sentence.contains("nothing to recover"), "{found}");
+    assert!(told.contains(sentence) && sentence.contains("no recovery needed"), "{found}");
     assert_eq!(found["pools"][0]["drives"].as_array().map(Vec::len), Some(2), "{found}");
 
     away(at, "d1");
     // Whether a start needs consent depends on how far the rebuild had come.
     let told = run(&["pool", "recover", text(&array)]).stdout;
-    assert!(told.contains("drive d1: is missing\n") && !told.contains("given up"), "{told}");
+    assert!(told.contains("drive d1: missing\n") && !told.contains("given up"), "{told}");
 }
 
 /// A start was refused, and of that nothing was said but that there is nothing to recover.
@@ -78,14 +78,14 @@ fn where_nothing_is_to_recover_a_start_that_is_refused_is_told() {
     away(at, "d1");
     let told = run(&["pool", "recover", text(&array)]);
     assert_eq!(told.code, Some(2), "{}", told.stderr);
-    let refusal = "nothing to recover, and a start is refused all the same";
+    let refusal = "no recovery needed, but the array would not start";
     assert!(told.stdout.contains(refusal) && told.stderr.contains(refusal), "{}{}", told.stdout, told.stderr);
     assert!(told.stderr.contains("--without d1"), "{}", told.stderr);
     let told = run(&["pool", "recover", text(&array), "--json"]);
     let found: serde_json::Value = serde_json::from_str(&told.stdout).expect("JSON");
     assert_eq!((told.code, &found["result"]), (Some(2), &"refused".into()), "{found}");
     let told = succeed(&["pool", "recover", text(&array), "--without", "d1"]);
-    assert!(told.contains("nothing to recover: \"tier0 serve"), "{told}");
+    assert!(told.contains("no recovery needed: start it with \"tier0 serve"), "{told}");
 }
 
 /// A drive file that was cut short and given its size again was told to lose nothing.
@@ -101,14 +101,14 @@ fn a_drive_that_was_cut_short_is_told() {
     succeed(&[&load[..], &["--bytes", "24MiB", "--quiet"]].concat());
     served.stop();
     let told = succeed(&["pool", "recover", text(&array)]);
-    assert!(told.contains("lun0 of 24MiB: loses nothing\n"), "{told}");
+    assert!(told.contains("lun0 of 24MiB: no loss\n"), "{told}");
     let drive = std::fs::File::options().write(true).open(at.join("d1.img")).expect("a drive");
     for mib in [12, 64] {
         drive.set_len(mib << 20).expect("a size");
     }
     let told = succeed(&["pool", "recover", text(&array)]);
-    assert!(!told.contains("loses nothing") && told.contains("that was cut short: perhaps lost"), "{told}");
-    assert!(told.contains("drive \"d1\" stores nothing from byte 12582912"), "{told}");
+    assert!(!told.contains("no loss") && told.contains("perhaps lost: where a required drive"), "{told}");
+    assert!(told.contains("drive \"d1\" holds no data from byte 12582912"), "{told}");
 }
 
 /// After data had been given up, it was told that nothing is lost.
@@ -126,12 +126,13 @@ fn a_recovery_with_loss_is_remembered() {
     served.stop();
     away(at, "d0");
     let told = succeed(&["pool", "recover", text(&array)]);
-    assert!(!told.contains("loses nothing") && !told.contains("earlier"), "{told}");
+    assert!(
+        !told.contains("no loss") && !told.contains("no further loss") && !told.contains("earlier"),
+        "{told}"
+    );
     succeed(&["pool", "recover", text(&array), "--accept-loss", "--yes"]);
     let told = succeed(&["pool", "recover", text(&array)]).replace("\n    ", " ");
-    for words in
-        ["loses nothing more", "what was lost in an earlier recovery is not listed", "lost something: lun0"]
-    {
+    for words in ["no further loss", "losses of an earlier recovery are not listed", "lost something: lun0"] {
         assert!(told.contains(words), "{words}: {told}");
     }
 }

@@ -39,7 +39,7 @@ fn a_start_that_is_stopped_says_so() {
     for (signal, code, name) in [(Signal::TERM, 143, "SIGTERM"), (Signal::INT, 130, "Ctrl-C")] {
         let (ended, told) = stopped(&array, signal);
         assert_eq!(ended, Some(code), "{told}");
-        let sentence = format!("tier0: stopped by {name} before it served; ");
+        let sentence = format!("tier0: stopped by {name} during startup; ");
         assert!(told.lines().count() == 1 && told.starts_with(&sentence), "{told}");
     }
 }

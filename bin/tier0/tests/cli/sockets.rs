@@ -61,8 +61,8 @@ fn a_socket_that_was_removed_is_made_again() {
 
     // Something else lies there from one moment to the next.
     std::fs::rename(file(at, "other", "of somebody"), &control).expect("a file");
-    await_that("it is told", || log().contains("is not the socket of this server"));
-    refuse(&["status", text(&array)], 1, &["array.control", "is no socket", "take it away"]);
+    await_that("it is told", || log().contains("is no longer this server's socket"));
+    refuse(&["status", text(&array)], 1, &["array.control", "is not a socket", "remove that file"]);
     assert_eq!(std::fs::read(&control).expect("a file"), b"of somebody");
     std::fs::remove_file(&control).expect("a file");
     await_that("it answers", || run(&["status", text(&array)]).code == Some(0));
@@ -78,7 +78,7 @@ fn a_file_at_a_sockets_path_is_no_server() {
     let array = created(at);
     let socket = file(at, "nbd.sock", "of somebody");
     for verb in ["check", "serve"] {
-        refuse(&[verb, text(&array)], 2, &["nbd.listen", "nbd.sock", "is no socket", "take it away"]);
+        refuse(&[verb, text(&array)], 2, &["nbd.listen", "nbd.sock", "is not a socket", "remove it"]);
     }
     std::fs::remove_file(&socket).expect("a file");
     let control = file(at, "array.control", "of somebody");
@@ -86,7 +86,7 @@ fn a_file_at_a_sockets_path_is_no_server() {
     assert!(told.contains("array.control: what lies at") && told.contains("is no socket"), "{told}");
     let server = serve(&array, at);
     let log = || std::fs::read_to_string(at.join("log")).expect("a log");
-    await_that("it is told", || log().contains("what lies there is no socket"));
+    await_that("it is told", || log().contains("the path exists and is not a socket"));
     assert!(!log().contains("another server"), "{}", log());
     std::fs::remove_file(&control).expect("a file");
     await_that("it answers", || run(&["status", text(&array)]).code == Some(0));
@@ -105,7 +105,12 @@ fn a_socket_that_was_taken_is_told_until_it_is_back() {
     std::fs::rename(file(at, "other", "of somebody"), &socket).expect("a file");
     await_that("it is told", || run(&["status", text(&array)]).code == Some(4));
     let told = run(&["status", text(&array)]).stdout;
-    assert!(told.contains("nbd.listen: what lies at") && told.contains("take it away"), "{told}");
+    assert!(
+        told.contains("nbd.listen: ")
+            && told.contains("nbd.sock\" is no longer")
+            && told.contains("remove that file"),
+        "{told}"
+    );
     std::fs::rename(&away, &socket).expect("a socket");
     await_that("it is taken back", || run(&["status", text(&array)]).code == Some(0));
     let control = at.join("array.control");
@@ -113,7 +118,7 @@ fn a_socket_that_was_taken_is_told_until_it_is_back() {
     await_that("it is made again", || control.exists());
     let told = || succeed(&["events", text(&array), "--severity", "warning"]);
     await_that("events tell", || told().contains("array.control"));
-    assert!(told().contains("nbd.listen: what lies at"), "{}", told());
+    assert!(told().contains("nbd.sock\" is no longer this server"), "{}", told());
     assert_eq!(server.interrupt(), Some(0));
 }
 
@@ -139,13 +144,13 @@ fn a_directory_that_takes_no_files_is_found_by_check() {
     std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
     let told = run_as_nobody(&["check", text(&array)]);
     assert_eq!(told.code, Some(0), "{}", told.stderr);
-    for words in ["events cannot be kept", "array.control: no socket can be made in the directory"] {
+    for words in ["cannot write events", "array.control: cannot create a socket in the directory"] {
         assert!(told.stdout.contains(words), "{words}: {}", told.stdout);
     }
     file(at, "array.toml", &format!("{content}[nbd]\nlisten = [\"unix:closed/s\"]\n"));
     let told = run_as_nobody(&["check", text(&array)]);
     assert_eq!(told.code, Some(2), "{}", told.stdout);
-    assert!(told.stderr.contains("nbd.listen: no socket can be made"), "{}", told.stderr);
+    assert!(told.stderr.contains("nbd.listen: cannot create a socket"), "{}", told.stderr);
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
 }
 
@@ -159,7 +164,7 @@ fn a_server_whose_array_file_was_renamed_is_told() {
     let renamed = at.join("new.toml");
     std::fs::rename(&array, &renamed).expect("a file");
     let process = format!("tier0 server {}", server.id());
-    let told = [&process, "array.toml\" (not there any more", "tier0 status", "array.control"];
+    let told = [&process, "array.toml\" (now missing", "tier0 status", "array.control"];
     refuse(&["status", text(&renamed)], 1, &told);
     // As it is advised.
     let asked = run(&["status", text(&array)]);
@@ -185,7 +190,7 @@ fn a_server_that_takes_no_connection_is_not_waited_for_without_end() {
             Err(_) => break,
         }
     }
-    refuse(&["status", text(&array)], 1, &["has not answered for 10 s", "look at its log"]);
+    refuse(&["status", text(&array)], 1, &["has not responded for 10 s", "check its log"]);
     // What changes something was not sent, so nothing comes of it later.
     let ended = run(&["scrub", text(&array)]);
     assert!(ended.code == Some(1) && !ended.stderr.contains("carry out"), "{}", ended.stderr);

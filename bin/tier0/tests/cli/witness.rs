@@ -38,7 +38,7 @@ fn a_broken_witness_is_told_by_everybody() {
     assert!(!refused.contains("wait for the rebuild"), "there is none: {refused}");
 
     std::fs::create_dir(at.join("absent")).expect("a directory");
-    await_status(text(&array), 0, &["all is well"]);
+    await_status(text(&array), 0, &["healthy: all drives online"]);
     std::fs::write(at.join("absent/witness"), "garbage").expect("a file");
     await_status(text(&array), 4, &["no witness file", "take that file away"]);
     refuse(&["drive", "fail", text(&array), "d1", "--yes"], 2, &["take that file away"]);
@@ -87,14 +87,14 @@ fn a_whole_set_that_was_put_back_is_told() {
         std::fs::copy(at.join(name), at.join(format!("old-{name}"))).expect("a copy");
     }
     let later = serve_until_noted(&array, &[], reached);
-    assert!(!succeed(&["check", text(&array)]).contains("put back"));
+    assert!(!succeed(&["check", text(&array)]).contains("older state"));
     for name in ["d0.img", "d1.img"] {
         std::fs::copy(at.join(format!("old-{name}")), at.join(name)).expect("a copy");
     }
     let told = succeed(&["check", text(&array)]).replace('\n', " ");
-    assert!(told.contains("put back to an") && told.contains(&later.to_string()), "{told}");
+    assert!(told.contains("restored to an older state") && told.contains(&later.to_string()), "{told}");
     let server = Background::start(&["serve", text(&array), "--listen", "127.0.0.1:0", "--json"]);
-    await_status(text(&array), 4, &["bring back what is newer"]);
+    await_status(text(&array), 4, &["connect the newer drives"]);
     assert_eq!(server.interrupt(), Some(0));
 }
 
@@ -140,7 +140,7 @@ fn a_leg_that_was_left_behind_does_not_start_alone_though_it_lost_the_other_firs
     assert_eq!(serve(&["--without", "d0"]).interrupt(), Some(0));
     std::fs::rename(at.join("d1.img"), at.join("other.img")).expect("moved");
     std::fs::rename(at.join("away.img"), at.join("d0.img")).expect("moved");
-    refuse(&["check", text(&array)], 2, &["went on without \"d0\"", "--without d1"]);
+    refuse(&["check", text(&array)], 2, &["continued without \"d0\"", "--without d1"]);
     assert_eq!(serve(&["--without", "d1"]).interrupt(), Some(0));
     succeed(&["check", text(&array)]);
 }

@@ -228,14 +228,14 @@ fn check_known(without: &[String], pools: &[FoundPool]) -> Result<(), ArrayError
 fn left_behind(found: &FoundPool) -> Vec<String> {
     let tell = |(member, path, generation): (&Member, &str, u64)| {
         format!(
-            "what lies at {path:?} is drive {:?} as it was before (generation {generation}, and the pool has {}), and does \
-             not count; put what it was since in its place",
+            "{path:?} is an outdated copy of drive {:?} (generation {generation}; the pool has {}), and is \
+             not used; put the current one in its place",
             member.name, found.generation
         )
     };
     let overwritten = |(member, path, _): (&Member, &str, u64)| {
         format!(
-            "the front of drive {:?} at {path:?} was overwritten, and it is not used; find out what wrote to it",
+            "the start of drive {:?} at {path:?} was overwritten, and the drive is not used; find out what wrote to it",
             member.name
         )
     };
@@ -268,8 +268,7 @@ fn never_made(description: &Description, states: &[PoolState]) -> Vec<String> {
         .filter(|drive| !is_member(&drive.name) && drive.path.as_deref().is_some_and(|path| !path.exists()));
     let tell = |drive: &DriveDescription| {
         format!(
-            "drive {:?} of the array file does not exist and is in no pool; \"tier0 drive add\" makes and adds drives, the \
-             file does not",
+            "drive {:?} of the array file does not exist and is in no pool; add it with \"tier0 drive add\"",
             drive.name
         )
     };
@@ -332,12 +331,12 @@ fn tell_foreign(path: &str, states: &[PoolState]) -> String {
     let left = states.iter().find_map(|state| Some((state, left_from(state, Path::new(path))?)));
     match left {
         Some((state, member)) => format!(
-            "{path:?} is in no pool since drive {:?}, which lay there, has left pool {:?}, and is left alone; take it out of \
-             the array file, or use it again (tier0 drive add --force)",
+            "{path:?} is in no pool since drive {:?} was removed from pool {:?}, and is not used; remove it \
+             from the array file, or use it again (tier0 drive add --force)",
             member.name,
             state.name()
         ),
-        None => format!("drive {path:?} holds data that is not tier0's and is left alone"),
+        None => format!("drive {path:?} holds data that is not tier0's, and is not used"),
     }
 }
 
@@ -381,8 +380,8 @@ fn the_meant(
     }
     let others: Vec<String> = others.iter().map(|(_, found)| places_of(found)).collect();
     warnings.push(format!(
-        "there are {count} pools called {:?}: the one is served whose drives the array file names, and what lies at {} is left \
-         alone",
+        "there are {count} pools named {:?}: using the one whose drives the array file names; those at {} \
+         are not used",
         pool.name,
         others.join(", ")
     ));
@@ -416,20 +415,20 @@ fn take_pool(
         let name = &member.member.name;
         match member.standing {
             Standing::Missing => warnings.push(format!(
-                "drive {name:?} of pool {:?} is missing; the pool goes on without it and will not believe it again",
+                "drive {name:?} of pool {:?} is missing; the pool starts without it and will treat it as stale",
                 pool.name
             )),
             Standing::Stale => warnings.push(format!(
-                "drive {name:?} was taken out of pool {:?} and what it holds is stale; it is not used",
+                "drive {name:?} was taken out of pool {:?} and is stale; it is not used",
                 pool.name
             )),
             Standing::RolledBack => warnings.push(format!(
-                "drive {name:?} of pool {:?} was put back to an older state; it counts as lost, and is not used",
+                "drive {name:?} of pool {:?} was restored to an older state; it counts as lost, and is not used",
                 pool.name
             )),
             Standing::Overwritten => warnings.push(format!(
-                "the front of drive {name:?} of pool {:?} was overwritten; it counts as lost, and is not used: find out what \
-                 wrote to it, then take it back (tier0 drive rejoin)",
+                "the start of drive {name:?} of pool {:?} was overwritten; it counts as lost, and is not \
+                 used: find out what wrote to it, then return it (tier0 drive rejoin)",
                 pool.name
             )),
             Standing::Present | Standing::Lost | Standing::Removed => {}
@@ -437,8 +436,8 @@ fn take_pool(
     }
     warnings.extend(found.given_up.iter().map(|(name, path)| {
         format!(
-            "what lies at {path:?} calls itself drive {name:?} of pool {:?} and joined where the others were not; what it did \
-             there was given up, and it is not used: take it away, or use it again (tier0 drive add --force)",
+            "{path:?} claims to be drive {name:?} of pool {:?}, added while the others were absent; its \
+             changes were discarded, and it is not used: disconnect it, or use it again (tier0 drive add --force)",
             pool.name
         )
     }));
@@ -489,7 +488,7 @@ fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayErr
         }
         Some(PoolError::NoCarrier { .. }) => Err(ArrayError::Missing {
             pool: pool.name.clone(),
-            missing: format!("{}, among them all that carry its metadata", missing()),
+            missing: format!("{}, including all that hold its metadata", missing()),
             level: pool.levels(),
         }),
         _ => Ok(()),
@@ -522,7 +521,7 @@ fn add_volumes(
             None => {
                 check_fits(state, volume)?;
                 warnings.push(format!(
-                    "volume {:?} of {} is in the array file and not in pool {:?}: it is created, empty",
+                    "volume {:?} ({}) is in the array file but not in pool {:?}: creating it, empty",
                     volume.name,
                     volume.sectors.bytes(),
                     description.pools[number].name

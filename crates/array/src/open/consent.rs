@@ -62,8 +62,8 @@ impl Consents {
                 match (is_behind, has >= known.generation) {
                     // It may have been put back to before it heard that these were left behind.
                     (false, true) if consent.is_err() && is_outdated(known.generation, has) => format!(
-                        "the witness has seen generation {} of the pool, and the drives that are here have {has}: the file \
-                         was put back to an older state, or could not be written to for long",
+                        "the witness has seen generation {} of the pool, but the connected drives have \
+                         {has}: the witness file was restored to an older state, or was not writable for long",
                         known.generation
                     ),
                     (false, true) => return Ok(()),
@@ -78,13 +78,14 @@ impl Consents {
                     }
                     (true, _) => {
                         let behind = quoted(behind.into_iter().map(|member| &*member.name));
-                        let hint = format!("the witness says that the others went on without {behind}");
+                        let hint =
+                            format!("according to the witness, the other drives continued without {behind}");
                         let error = consent.err().unwrap_or_else(|| asks(inspected, &others));
                         return Err(ArrayError::Witnessed { error: Box::new(error), hint });
                     }
                 }
             }
-            Ok(None) => "the witness does not know the pool".to_owned(),
+            Ok(None) => "the witness has no record of the pool".to_owned(),
             Err(fact) => fact,
         };
         consent.map_err(|error| ArrayError::Witnessed { error: Box::new(error), hint })
@@ -98,9 +99,9 @@ impl Consents {
         let has = inspected.counting_generation();
         (has < known.generation).then(|| {
             format!(
-                "the drives of pool {:?} have generation {has}, and the witness has seen {}: all of them were put back to an \
-                 older state, and what was written since is not here; if that was not meant, stop the server and bring back \
-                 what is newer",
+                "the drives of pool {:?} have generation {has}, but the witness has seen {}: all of them \
+                 were restored to an older state, and lack later writes; if that was not intended, stop the \
+                 server and connect the newer drives",
                 state.name(),
                 known.generation
             )

@@ -60,8 +60,8 @@ pub fn look_for_copies(description: &Description, facts: &[PoolFacts]) -> Result
         let Owner::Member(id, _) = owner else { return None };
         let drive = serving.iter().find(|drive| drive.id == Some(id)).filter(|drive| is_in_place(drive))?;
         Some(format!(
-            "{path:?} is a copy of drive {:?}, which serves from {:?}: a start would find both and be refused; take the copy \
-             away, to where the array file does not lead",
+            "{path:?} is a copy of drive {:?}, which is online at {:?}: a start would find both and be \
+             refused; move the copy to a place that the array file does not name",
             drive.name,
             drive.path.clone().unwrap_or_default()
         ))

@@ -32,7 +32,7 @@ pub(super) fn cores_of<'a>(
     match (modelled, description.cores) {
         (Some(medium), Some(cores)) if cores > 1 => Err(ArrayError::Unusable {
             drive: medium.name().to_owned(),
-            fact: "is modelled, which needs an array on one core; set array.cores = 1".into(),
+            fact: "is modelled, and the array must run on one core; set array.cores = 1".into(),
         }),
         (Some(_), _) => Ok(1),
         (None, cores) => Ok(cores.unwrap_or(machine)),
@@ -41,7 +41,7 @@ pub(super) fn cores_of<'a>(
 
 /// What is told where an array runs on as many shards as before, and not on those that are `wanted`.
 pub(super) fn kept_text(before: usize, wanted: usize, why: &str) -> String {
-    format!("the array runs on {before} shards as before, and not on {wanted} (array.cores): {why}")
+    format!("the array still runs on {before} shards instead of {wanted} (array.cores): {why}")
 }
 
 impl OpenArray {
@@ -58,7 +58,7 @@ impl OpenArray {
             return Ok(());
         }
         tracing::info!(
-            "the array ran on {} shards and is to run on {wanted}: its write log is emptied and cut anew",
+            "changing the number of shards from {} to {wanted}: emptying and re-creating the write log",
             self.cores
         );
         let (name, media, pools, consents) =

@@ -167,7 +167,7 @@ fn open_free(drive: &DriveDescription, number: usize) -> Result<Medium, ArrayErr
 
 /// An array is on memory, or on drives that remember, not on both.
 pub(super) fn memory_among_others(drive: &DriveDescription) -> ArrayError {
-    let fact = "is memory among drives that are not; make it a file, or all of them memory".into();
+    let fact = "is in memory, but other drives are not; make it a file, or put all drives in memory".into();
     ArrayError::Unusable { drive: drive.name.clone(), fact }
 }
 
@@ -181,7 +181,7 @@ fn check_no_log(description: &Description) -> Result<(), ArrayError> {
     let Some((pool, section)) = asked.next() else { return Ok(()) };
     let drive = &description.drives[pool.drives[0]];
     let fact = format!(
-        "is memory, which keeps no write log; leave write_cache out of {section}, or make the drives files"
+        "is in memory and has no write log; remove write_cache from {section}, or make the drives files"
     );
     Err(ArrayError::Unusable { drive: drive.name.clone(), fact })
 }
@@ -231,9 +231,11 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
     let found = medium.sectors().bytes();
     if let Some(size) = drive.size.filter(|size| *size != found) {
         let fact = match found.0 {
-            0 => format!("is there and empty, and {size} was asked for; remove it, and it is made anew"),
+            0 => format!(
+                "exists and is empty, but the requested size is {size}; remove the file, and it is created"
+            ),
             _ => format!(
-                "is there with {found}, and {size} was asked for; leave the size out, or name another file"
+                "exists with {found}, but the requested size is {size}; omit the size, or name another file"
             ),
         };
         return Err(ArrayError::Unusable { drive: drive.name.clone(), fact });

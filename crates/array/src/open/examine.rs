@@ -31,7 +31,7 @@ pub(crate) async fn examine(
     check_log(state)?;
     consents.check(world, &inspected, &shape.sets).await?;
     if !inspected.newly_lost().is_empty() {
-        let cause = "the drives that are missing may hold what lacks: connect them";
+        let cause = "the missing drives may hold the missing part: connect them";
         read_log(world, &inspected, cause).await?;
     }
     Ok(inspected)
@@ -65,8 +65,8 @@ fn check_log(state: &PoolState) -> Result<(), ArrayError> {
 }
 
 /// Why a log cannot be recovered of which no drive is missing.
-const CAUSE: &str = "others have written to the drives, or they were put back to an older state: connect the right ones, or \
-    see what \"tier0 pool recover\" says";
+const CAUSE: &str = "another program has written to the drives, or they were restored to an older state: \
+                     connect the right drives, or run \"tier0 pool recover\"";
 
 /// Proves that the write log can be recovered, where [`examine`] has not: what others have written over it must be found
 /// before the start writes anything.

@@ -107,11 +107,7 @@ impl Opened {
         let places: Vec<(String, PathBuf)> = missing.iter().cloned().chain(left).collect();
         // Before anything is read there: it may hang.
         for (name, path) in &places {
-            tracing::info!(
-                drive = name,
-                "not where the array file says; it is looked for at {}",
-                path.display()
-            );
+            tracing::info!(drive = name, "not at the path of the array file; trying {}", path.display());
         }
         let drives = places.into_iter().map(|(name, path)| drive_at(name, path)).collect();
         self.open(drives, Named::ByChance, &OpenOptions::default())?;
@@ -123,12 +119,12 @@ impl Opened {
             let named = description.drives.iter().find(|named| named.name == name);
             self.warnings.push(match named.and_then(|named| named.path.as_ref()) {
                 Some(wrong) => format!(
-                    "drive {name:?} is not at {wrong:?}, as the array file says, and was found at {path}, where it was \
-                     last; correct its path in the file"
+                    "drive {name:?} is not at {wrong:?} as in the array file, but was found at its last path \
+                     {path}; correct its path in the file"
                 ),
                 None => format!(
-                    "drive {name:?} is not in the array file and was found at {path}, where it was last; \
-                     \"tier0 config\" prints the file of what is"
+                    "drive {name:?} is not in the array file, but was found at its last path {path}; \"tier0 \
+                     config\" prints the file with it"
                 ),
             });
         }
@@ -142,7 +138,7 @@ impl Opened {
         for (directory, listing) in description.search.iter().zip(listings) {
             let Some(listing) = listing else {
                 self.warnings.push(format!(
-                    "array.search: directory {directory:?} does not answer within {} s and is not looked at",
+                    "array.search: directory {directory:?} does not respond within {} s and is skipped",
                     OPEN_LIMIT.as_secs()
                 ));
                 continue;
@@ -152,8 +148,8 @@ impl Opened {
                 // Whatever is missing for that is told as missing.
                 Err(error) => {
                     self.warnings.push(format!(
-                        "array.search: directory {directory:?} cannot be read ({error}) and is not looked at; make it, mount \
-                         it, or take it out of the list"
+                        "array.search: directory {directory:?} cannot be read ({error}) and is skipped; \
+                         create it, mount it, or remove it from the list"
                     ));
                     continue;
                 }
@@ -218,8 +214,8 @@ impl Opened {
 
     /// What does not answer may still be the drive: who knows the array's members decides.
     fn note_silent(&mut self, drive: &DriveDescription, named: Named) {
-        let fact = format!("drive {:?} does not answer within {} s", drive.name, OPEN_LIMIT.as_secs());
-        self.warnings.push(format!("{fact}; it is not looked at"));
+        let fact = format!("drive {:?} does not respond within {} s", drive.name, OPEN_LIMIT.as_secs());
+        self.warnings.push(format!("{fact}; skipped"));
         let given = absolute(drive);
         let named = (named == Named::ByFile).then(|| drive.name.clone());
         self.unopened.push(Unopened { paths: [given.clone(), given], named, fact, seen: None });
@@ -246,7 +242,7 @@ impl Opened {
                 if named == Named::ByChance
                     || options.is_without(&drive.name, drive.path.as_deref().unwrap_or(&path)) =>
             {
-                self.warnings.push(format!("{error}; it is not looked at"));
+                self.warnings.push(format!("{error}; skipped"));
                 let paths = [absolute(drive), path];
                 self.unopened.push(Unopened { paths, named: None, fact: error.to_string(), seen });
                 Ok(None)
@@ -264,8 +260,8 @@ impl Opened {
 fn told(error: &OpenError) -> String {
     match error {
         OpenError::Busy { .. } => format!(
-            "{error}; a tier0 server may be serving this array: ask it with \"tier0 status\" and the array file that it was \
-             started with"
+            "{error}; this array may already be running: query it with \"tier0 status\" and the array file \
+             it was started with"
         ),
         error => error.to_string(),
     }

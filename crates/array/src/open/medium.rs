@@ -44,7 +44,7 @@ impl Medium {
                 let memory =
                     RamMedium::new(&description.name, size).map_err(|source| ArrayError::System {
                         what: format!(
-                            "drive {:?} gets no memory of {size}, make it smaller",
+                            "drive {:?}: cannot allocate {size} of memory; make it smaller",
                             description.name
                         ),
                         source,
@@ -53,16 +53,15 @@ impl Medium {
             }
             (None, None) => {
                 return Err(unusable(
-                    "has a model and no place for its data; add path or ram, or use the file with \"tier0 load\", \
-                     which runs it in virtual time",
+                    "has a model but no storage; add path or ram, or run the file in virtual time (tier0 load)",
                 ));
             }
         };
         let model = description.model.as_ref().map(|id| Model::of(&Catalog::embedded(), id)).transpose()?;
         if model.as_ref().is_some_and(Model::is_nvram) {
             return Err(unusable(
-                "models a protected write cache, which exists in virtual time alone; use the file with \"tier0 load\", or \
-                 have the write log on drives that keep what they hold",
+                "models a protected write cache, which exists only in virtual time; run the file with \
+                 \"tier0 load\", or put the write log on persistent drives",
             ));
         }
         let medium = Medium {
@@ -77,7 +76,7 @@ impl Medium {
         {
             let (needs, has) = (model.sectors().bytes().0, medium.base_sectors().bytes().0);
             return Err(unusable(&format!(
-                "models a drive of {needs} bytes on {has}; give it at least that size (a sparse file takes no space)"
+                "models a drive of {needs} bytes, but its storage has {has}; enlarge it (a sparse file takes no space)"
             )));
         }
         Ok(medium)

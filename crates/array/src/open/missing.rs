@@ -81,8 +81,8 @@ impl AtHand<'_> {
         if let Some((member, path, _)) = overwritten.find(|(member, ..)| !found.is_done_without(member)) {
             let (drive, pool) = (member.name.clone(), found.label.name.clone());
             let fact = format!(
-                "what lies at {path:?} was overwritten at its front, and it is not known what else was; find out what wrote \
-                 to it and restore that, or take the drive back once the array is served without it (tier0 drive rejoin)"
+                "the start of {path:?} was overwritten, and perhaps more of it; find out what wrote to it \
+                 and restore it, or return the drive once the array runs without it (tier0 drive rejoin)"
             );
             return Err(ArrayError::Unrecognised { drive, pool, fact });
         }
@@ -102,7 +102,7 @@ impl AtHand<'_> {
                 true => one.fact.clone(),
                 false if self.may_be(world, one, member).await => {
                     format!(
-                        "drive {:?} is missing, and may be what cannot be opened: {}",
+                        "drive {:?} is missing, and may be the one that cannot be opened: {}",
                         member.name, one.fact
                     )
                 }
@@ -130,7 +130,7 @@ impl AtHand<'_> {
                 && matches!(Owner::of(world, medium).await, Owner::Member(id, _) if id == member.id);
             if is_it {
                 let fact = format!(
-                    "it lies at {:?} and has shrunk from {} to {}; give it its size back",
+                    "it is at {:?} and has shrunk from {} to {}; restore its size",
                     medium.path().unwrap_or_default(),
                     had.bytes(),
                     has.bytes()
@@ -158,23 +158,23 @@ impl AtHand<'_> {
         let owner = Owner::of(world, medium).await;
         let fact = match owner {
             Owner::Member(id, array) if id != member.id && array == description.name => return Ok(()),
-            Owner::Member(id, array) if id != member.id => format!(
-                "what lies at {at:?}, where the array file has it, belongs to array {array:?}; correct the path"
-            ),
+            Owner::Member(id, array) if id != member.id => {
+                format!("{at:?}, its path in the array file, belongs to array {array:?}; correct the path")
+            }
             Owner::Nobody | Owner::Unknown if has < had => format!(
-                "{at:?}, where the array file has it, does not tell who it is and holds {}, where the drive held {}; give it \
-                 its size back if it has shrunk, or correct the path if it is something else",
+                "{at:?}, its path in the array file, has no readable identity and holds {}, but the drive \
+                 held {}; restore its size if it has shrunk, or correct the path if it is something else",
                 has.bytes(),
                 had.bytes()
             ),
             Owner::Nobody if is_blank(world, medium).await => return Ok(()),
             Owner::Nobody => format!(
-                "what lies at {at:?}, where the array file has it, holds data that is not tier0's; correct the path if it \
+                "{at:?}, its path in the array file, holds data that is not tier0's; correct the path if it \
                  is another drive"
             ),
             Owner::Unknown => format!(
-                "{at:?}, where the array file has it, does not tell who it is, for its superblocks are damaged or cannot \
-                 be read; correct the path if it is another drive"
+                "{at:?}, its path in the array file, has no readable identity: its superblocks are damaged \
+                 or unreadable; correct the path if it is another drive"
             ),
             // It is there and was left out by its history.
             Owner::Member(..) => return Ok(()),

@@ -58,8 +58,8 @@ impl Opened {
         if self.lie_at(&moved, &members)? {
             self.warnings.extend(missing.iter().map(|(name, path, _)| {
                 format!(
-                    "drive {name:?} is not looked for at {path:?}, where it was last: the drives here are copies of others, \
-                     which lie there too, and a copy leaves the original alone"
+                    "drive {name:?} is not used from its last path {path:?}: the drives here are copies, \
+                     whose originals are there too, and a copy must not touch the original"
                 )
             }));
             return Ok(false);
@@ -93,8 +93,7 @@ impl Opened {
                 let moved = drives(moved.iter().map(|(name, _)| name.as_str()));
                 return Err(ArrayError::LeftBehind { drive, path, moved });
             }
-            self.warnings
-                .push(format!("drive {drive:?} lies at {path:?}, where it was last, and is left alone"));
+            self.warnings.push(format!("drive {drive:?} is at its last path {path:?}, and is not used"));
         }
         Ok(())
     }

@@ -77,12 +77,12 @@ fn displaced(description: &Description, drive: &DriveFacts) -> Option<Displaced>
         // What lies in its place tells more.
         _ if drive.replaced => return None,
         _ if drive.deleted => format!(
-            "drive {name:?}: its file {path:?} was deleted, and is there only as long as the server runs; do not stop \
-             it: replace the drive (tier0 drive replace)"
+            "drive {name:?}: its file {path:?} was deleted, and exists only while the server runs; do not \
+             stop the server: replace the drive (tier0 drive replace)"
         ),
         Some(from) if !description.leads_to(path) => format!(
-            "drive {name:?}: its file was moved from {from:?} to {path:?} under the server, and a start now would not \
-             find it there; put it back, or correct its path in the array file"
+            "drive {name:?}: its file was moved from {from:?} to {path:?} while in use, and the next start \
+             would not find it there; move it back, or correct its path in the array file"
         ),
         _ => return None,
     };
@@ -98,22 +98,20 @@ pub(super) fn serving(facts: &[PoolFacts]) -> impl Iterator<Item = &DriveFacts> 
 /// What lies in a drive's place, if it is not that drive: whether the path is there, and what could be opened.
 async fn look(world: &World, place: Place, peeked: Option<(bool, Option<Arc<Medium>>)>) -> Option<Displaced> {
     let (fact, is_certain) = match peeked {
-        None => ("does not answer", false),
-        Some((false, None)) => ("is not there any more", true),
-        Some((true, None)) => {
-            ("cannot be read by this user, so that it is not known whether it is the drive", false)
-        }
+        None => ("does not respond", false),
+        Some((false, None)) => ("no longer exists", true),
+        Some((true, None)) => ("is not readable by this user, so its identity is unknown", false),
         Some((_, Some(medium))) => match Owner::of(world, &medium).await {
             Owner::Member(id, _) if id == place.id && !place.is_replaced => return None,
             Owner::Member(id, _) if id == place.id => return Some(place.taken_by_a_copy()),
-            Owner::Member(..) => ("is another drive by now", true),
-            Owner::Nobody => ("is no drive of tier0 by now", true),
-            Owner::Unknown => ("does not tell who it is", false),
+            Owner::Member(..) => ("is now another drive", true),
+            Owner::Nobody => ("is no longer a tier0 drive", true),
+            Owner::Unknown => ("has no readable identity", false),
         },
     };
     let may = if is_certain { "would" } else { "may" };
     let text = format!(
-        "drive {:?}: what lies at {:?}, where the server opened it, {fact}: a start now {may} miss it; {}",
+        "drive {:?}: {:?}, the path where the server opened it, {fact}: the next start {may} miss it; {}",
         place.name, place.path, place.remedy
     );
     Some(Displaced { id: place.id, text, is_certain })
@@ -126,12 +124,11 @@ impl Place {
             _ if drive.deleted => {
                 "do not stop the server, and replace the drive (tier0 drive replace)".to_owned()
             }
-            Some(_) => format!("before the server ends, move it back from {is:?}"),
+            Some(_) => format!("before the server stops, move it back from {is:?}"),
             None if drive.replaced => {
-                "before the server ends, undo the rename, the link or the mount that has put it there"
-                    .to_owned()
+                "before the server stops, undo the rename, link or mount that put it there".to_owned()
             }
-            None => "put it back".to_owned(),
+            None => "move it back".to_owned(),
         };
         let path = drive.moved_from.as_ref().unwrap_or(is).clone();
         Some(Place { name: drive.name.clone(), id: drive.id?, path, remedy, is_replaced: drive.replaced })
@@ -140,8 +137,8 @@ impl Place {
     /// A start takes the copy for the drive, and nothing contradicts it.
     fn taken_by_a_copy(self) -> Displaced {
         let text = format!(
-            "drive {:?}: what lies at {:?}, where the server opened it, is a copy of it by now, and a start goes on from what \
-             the copy holds, without what was written since; {}",
+            "drive {:?}: {:?}, the path where the server opened it, is now a copy of it, and the next start \
+             would use the copy, without later writes; {}",
             self.name, self.path, self.remedy
         );
         Displaced { id: self.id, text, is_certain: false }

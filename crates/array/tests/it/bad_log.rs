@@ -76,7 +76,7 @@ fn a_log_that_no_drive_can_read_costs_no_drive() {
         refused
     });
     array.cut();
-    assert!(error.contains("no copy of the log can be read"), "{error}");
+    assert!(error.contains("no copy of the log is readable"), "{error}");
     // The sector reads again, as after a retry that the drive at last succeeds with.
     let (own, held) = (array.clone(), Rc::new(held));
     let (drive, sectors) = places[0].clone();

@@ -167,7 +167,7 @@ fn switches_outlive_a_power_cut_and_a_volume_goes_on_as_it_was_set() {
         assert!(!volume(&engine, "lun0").info().volatile_cache);
         // Neither a volume's own mode nor one that comes has a say now.
         let text = done(&engine, of_volume("other", None, Some(Volatile))).await;
-        assert!(text.contains("as soon as pool pool0 has its write cache on"), "{text}");
+        assert!(text.contains("once the write cache of pool pool0 is on"), "{text}");
         done(&engine, create_volume("late", ByteCount::mib(1), true)).await;
         write(&world, &volume(&engine, "late"), 0, 64, 3).await;
         write(&world, &volume(&engine, "other"), 0, 64, 3).await;
@@ -196,8 +196,8 @@ fn what_cannot_be_switched_is_refused() {
     Drives::founded("raid1", 2, 2, 1, 64).life(1, |_, engine, _| async move {
         for (request, says) in [
             (of_volume("none", Some(true), None), "no volume"),
-            (of_volume("lun0", None, None), "say cache.read"),
-            (of_pool(None, None), "say cache.read"),
+            (of_volume("lun0", None, None), "set cache.read"),
+            (of_pool(None, None), "set cache.read"),
             (
                 AdminRequest::PoolCache { pool: Some("none".to_owned()), read: Some(true), write: None },
                 "no pool",
@@ -220,7 +220,7 @@ fn a_cache_that_cannot_be_emptied_is_told_and_emptied_later() {
         let AdminReply::Failed(text) = engine.administer(of_pool(None, Some(false))).await else {
             panic!("there are no drives")
         };
-        assert!(text.contains("not done yet"), "{text}");
+        assert!(text.contains("not completed yet"), "{text}");
         troubles.of.iter().for_each(|trouble| trouble.fail(None));
         world.sleep(Nanos::from_secs(30)).await;
         done(&engine, of_pool(None, Some(false))).await;

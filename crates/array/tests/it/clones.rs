@@ -40,7 +40,7 @@ fn a_clone_holds_what_its_volume_held_and_neither_sees_what_the_other_is_written
             engine.drain().await.expect("destaged");
             let before = used(&engine).await;
             let said = done(&engine, clone("lun0", "copy")).await;
-            assert_eq!(said, "volume copy is a clone of lun0, and served");
+            assert_eq!(said, "created volume copy as a clone of lun0");
             assert_eq!(used(&engine).await, before, "a clone takes no space");
             expect_extents(&world, &engine, "copy", &[10, 11, 12, 13, 14, 0]).await;
             write(&world, &lun0, 0, 64, 20).await;

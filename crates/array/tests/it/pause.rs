@@ -226,7 +226,7 @@ fn the_only_drive_that_is_surely_right_is_waited_for() {
         let rebuilt = async || pool(&engine).await.sets.degraded == 0;
         assert!(within(&world, seconds(60), rebuilt).await, "{:?}", pool(&engine).await);
         let fail = AdminRequest::DriveFail { drive: "d0".to_owned() };
-        assert!(refused(&engine, fail).await.contains("may be all that is right"));
+        assert!(refused(&engine, fail).await.contains("may hold the only good copy"));
         let host = Host::start(&world, &lun);
         troubles.of[0].fail(Some(IoError::Gone));
         world.sleep(seconds(40)).await;

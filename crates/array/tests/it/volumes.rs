@@ -53,7 +53,7 @@ fn what_cannot_be_is_refused() {
             assert!(text.contains(says), "{name}: {text}");
         }
         assert!(refused(&engine, delete("none")).await.contains("no volume"));
-        assert!(refused(&engine, resize("lun0", ByteCount::mib(1))).await.contains("only grow"));
+        assert!(refused(&engine, resize("lun0", ByteCount::mib(1))).await.contains("cannot shrink"));
     });
 }
 

@@ -33,7 +33,7 @@ fn events_are_not_moved_over_what_else_the_array_has() {
     let refused = [
         ("a.toml", "events = \"told\"", "told.old", "a drive"),
         ("a.toml", "", "a.events.old", "a drive"),
-        ("told.old", "events = \"told\"\ncontrol = \"c\"", "d0", "the array's file"),
+        ("told.old", "events = \"told\"\ncontrol = \"c\"", "d0", "the array file"),
         ("a.toml", "events = \"told\"\ncontrol = \"told.old\"", "d0", "array.control"),
         ("a.toml", "events = \"told\"\nwitness = \"told.old\"", "d0", "array.witness"),
     ];
@@ -41,7 +41,7 @@ fn events_are_not_moved_over_what_else_the_array_has() {
         let error = read(name, array, drive).expect_err("the server would move its events there");
         let DescriptionError::MovedEvents { path, what } = &error else { panic!("{error}") };
         assert_eq!((path.extension().and_then(|end| end.to_str()), *what), (Some("old"), named));
-        assert!(error.to_string().contains("moves its events there"), "{error}");
+        assert!(error.to_string().contains("the events are rotated to"), "{error}");
     }
     // What is no socket, no witness or no file of events, an administrator is told to take away.
     for named in ["events", "witness", "control"] {

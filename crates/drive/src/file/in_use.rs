@@ -45,9 +45,9 @@ impl Display for SystemUse {
         }
         match &self.purpose {
             Purpose::Mounted(place) => write!(f, "is mounted at {place:?}; unmount it"),
-            Purpose::Swap => write!(f, "is swap space; end that (swapoff)"),
-            Purpose::Holder(holder) => write!(f, "is part of {holder:?}; take that apart"),
-            Purpose::Exclusive => write!(f, "is in use (\"fuser -v\" and \"lsblk\" tell by whom); end that"),
+            Purpose::Swap => write!(f, "is swap space; disable it (swapoff)"),
+            Purpose::Holder(holder) => write!(f, "is part of {holder:?}; remove it from there"),
+            Purpose::Exclusive => write!(f, "is in use; stop its user (\"fuser -v\" and \"lsblk\" show it)"),
         }
     }
 }

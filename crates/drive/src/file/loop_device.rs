@@ -122,8 +122,8 @@ impl Hold {
         };
         let Some(number) = bound_to(device) else {
             tracing::warn!(
-                "a loop device does not tell what it is on, which was called {path:?}: that is not locked; see that no other \
-                 process serves it"
+                "cannot find the backing file of a loop device, which was {path:?}, so it is not locked; \
+                 make sure that no other process uses it"
             );
             return Ok(None);
         };
@@ -151,7 +151,8 @@ pub(super) fn claimed(number: FileNumber, part: Option<&Range<u64>>) -> Result<O
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(Claimed),
         Err(error) => {
             tracing::warn!(
-                "a file cannot be claimed by its number: {error}; see that no other process serves it by a loop device"
+                "cannot lock a file by its number: {error}; make sure that no other process uses it through \
+                 a loop device"
             );
             Ok(None)
         }
@@ -167,7 +168,8 @@ fn locked(path: &Path, part: Option<&Range<u64>>) -> Result<Option<File>, PathBu
         }
         Err(error) => {
             tracing::warn!(
-                "the file {path:?} behind a loop device cannot be locked: {error}; see that no other process serves it"
+                "cannot lock {path:?}, the backing file of a loop device: {error}; make sure that no other \
+                 process uses it"
             );
             Ok(None)
         }

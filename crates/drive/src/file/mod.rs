@@ -47,15 +47,15 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// It is neither a regular file nor a block device.
-    #[error("{path:?} is neither a regular file nor a block device; name a drive")]
+    #[error("{path:?} is neither a regular file nor a block device; name one of these")]
     NotADrive {
         /// What was asked for.
         path: PathBuf,
     },
     /// Another process holds it.
     #[error(
-        "drive {path:?} is in use by another process{held}; stop that process first (\"fuser -v\" and \"lsblk\" tell who \
-         has it)"
+        "drive {path:?} is in use by another process{held}; stop that process first (\"fuser -v\" and \
+         \"lsblk\" show it)"
     )]
     Busy {
         /// What was asked for.
@@ -64,9 +64,7 @@ pub enum OpenError {
         held: HeldAs,
     },
     /// The device takes no writes.
-    #[error(
-        "drive {path:?} is read-only; have its system take writes again (\"blockdev --setrw\"), then try again"
-    )]
+    #[error("drive {path:?} is read-only; make it writable (\"blockdev --setrw\"), then try again")]
     ReadOnly {
         /// What was asked for.
         path: PathBuf,
@@ -93,11 +91,11 @@ fn remedy_of_missing(path: &Path) -> &'static str {
 fn remedy(refusal: &io::Error) -> &'static str {
     match refusal.raw_os_error() {
         Some(libc::EMFILE) => {
-            "let this process have more files open (\"ulimit -n\", or LimitNOFILE of its service)"
+            "raise the open file limit of this process (\"ulimit -n\", or LimitNOFILE of its service)"
         }
-        Some(libc::ENFILE) => "let the system have more files open (sysctl fs.file-max)",
+        Some(libc::ENFILE) => "raise the open file limit of the system (sysctl fs.file-max)",
         Some(libc::EACCES | libc::EPERM) => "check its permissions",
-        _ => "see what the system's log says of it",
+        _ => "check the system log",
     }
 }
 
@@ -118,14 +116,15 @@ impl std::fmt::Display for HeldAs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             HeldAs::Itself => Ok(()),
-            HeldAs::FileBehind(file) => write!(f, ", which holds {file:?}, the file behind this loop device"),
-            HeldAs::LoopDevice(device) => {
-                write!(f, ", which may hold it by the loop device {device:?} on it")
+            HeldAs::FileBehind(file) => {
+                write!(f, ", which holds {file:?}, the backing file of this loop device")
             }
-            HeldAs::Elsewhere => write!(
-                f,
-                ", which holds it by a loop device (\"losetup --list\", also in other mount namespaces)"
-            ),
+            HeldAs::LoopDevice(device) => {
+                write!(f, ", perhaps through the loop device {device:?}")
+            }
+            HeldAs::Elsewhere => {
+                write!(f, ", through a loop device (\"losetup --list\", also in other mount namespaces)")
+            }
         }
     }
 }

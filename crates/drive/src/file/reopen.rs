@@ -152,7 +152,10 @@ fn reopened(medium: &FileMedium, known: &Opening) -> Result<Option<OpenFile>, Io
         }
     };
     if opened.sectors < medium.info.sectors || opened.block_sectors > medium.info.block_sectors {
-        tracing::warn!(drive = medium.info.name, "what is at its path now is smaller, or has larger blocks");
+        tracing::warn!(
+            drive = medium.info.name,
+            "the device at its path is now smaller, or has larger blocks"
+        );
         return Err(IoError::Gone);
     }
     Ok(Some(opened))

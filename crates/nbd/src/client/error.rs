@@ -11,7 +11,7 @@ use crate::protocol::handshake::Refusal;
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// The host has no address.
-    #[error("cannot find the address of {host:?}: {source}; check the name")]
+    #[error("cannot resolve {host:?}: {source}; check the name")]
     Resolve {
         /// The host.
         host: String,
@@ -19,7 +19,7 @@ pub enum ClientError {
         source: std::io::Error,
     },
     /// No server answers there.
-    #[error("cannot connect to {address}: {source}; check that the server runs and listens there")]
+    #[error("cannot connect to {address}: {source}; check that the server is running and listens there")]
     Connect {
         /// The address.
         address: String,
@@ -27,13 +27,13 @@ pub enum ClientError {
         source: std::io::Error,
     },
     /// The server did not finish the handshake in time.
-    #[error("the server did not finish the handshake within {0}; check that it speaks NBD")]
+    #[error("the server did not complete the handshake within {0}; check that it is an NBD server")]
     Timeout(Nanos),
     /// The server says no.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The export does not promise that connections see each other's writes.
-    #[error("export {export:?} does not allow several connections; use one")]
+    #[error("export {export:?} does not allow multiple connections; use one")]
     NoMultiConn {
         /// The export.
         export: String,

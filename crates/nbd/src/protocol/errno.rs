@@ -31,7 +31,7 @@ const ALL: [(Errno, &str, &str); 8] = [
     (Errno::NoMemory, "ENOMEM", "out of memory"),
     (Errno::Invalid, "EINVAL", "invalid request"),
     (Errno::NoSpace, "ENOSPC", "no space"),
-    (Errno::Overflow, "EOVERFLOW", "too long to send in one piece"),
+    (Errno::Overflow, "EOVERFLOW", "request too long"),
     (Errno::NotSupported, "ENOTSUP", "not supported"),
     (Errno::Shutdown, "ESHUTDOWN", "server is shutting down"),
 ];

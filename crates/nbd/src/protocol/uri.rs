@@ -49,19 +49,19 @@ pub enum ParseNbdUriError {
     #[error("{0:?} asks for TLS, which is not supported; use nbd:// or nbd+unix://")]
     Tls(String),
     /// No host, or a bad port.
-    #[error("{0:?} names no valid host and port; write nbd://HOST:PORT/EXPORT")]
+    #[error("{0:?} has no valid host and port; write nbd://HOST:PORT/EXPORT")]
     Authority(String),
     /// `nbd+unix` without its socket.
-    #[error("{0:?} names no socket; append ?socket=PATH")]
+    #[error("{0:?} has no socket; append ?socket=PATH")]
     NoSocket(String),
     /// A parameter that is not understood.
-    #[error("parameter {parameter:?} is not understood; only socket=PATH is, and only with nbd+unix")]
+    #[error("unknown parameter {parameter:?}; the only parameter is socket=PATH, with nbd+unix")]
     Parameter {
         /// The parameter's name.
         parameter: String,
     },
     /// A `%` without two hexadecimal digits, or bytes that are no string.
-    #[error("{0:?} is badly encoded; write % and two hexadecimal digits for special characters")]
+    #[error("{0:?} is badly encoded; write special characters as % and two hexadecimal digits")]
     Encoding(String),
 }
 

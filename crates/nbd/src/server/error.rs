@@ -14,13 +14,13 @@ pub enum ServerError {
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The name or description cannot be sent.
-    #[error("{text:?} cannot be an export's name or description; use at most 4096 bytes and no NUL")]
+    #[error("{text:?} is not a valid export name or description; use at most 4096 bytes and no NUL")]
     BadText {
         /// The text.
         text: String,
     },
     /// The block size cannot be said in the protocol.
-    #[error("export {name:?} has blocks of {block_bytes} bytes; NBD allows powers of two up to 64 KiB")]
+    #[error("export {name:?} has a block size of {block_bytes} bytes; use a power of two up to 64 KiB")]
     BadBlockSize {
         /// The export.
         name: String,
@@ -36,10 +36,10 @@ pub(super) enum ConnectionError {
     Protocol(#[from] ProtocolError),
     #[error("the socket failed: {0}")]
     Socket(#[from] IoError),
-    #[error("the handshake was not over after {0}")]
+    #[error("the handshake took longer than {0}")]
     HandshakeTimeout(Nanos),
     #[error(transparent)]
     Broken(#[from] Broken),
-    #[error("client left in the middle of {0}")]
+    #[error("client disconnected during {0}")]
     Truncated(&'static str),
 }

@@ -116,7 +116,7 @@ pub(super) fn spawn_write<T: BlockTarget + 'static>(
 /// Answers a request that may not run.
 pub(super) fn refuse<T>(client: &Client<T>, answer: Answer, errno: Errno) {
     tracing::debug!(export = client.info.name, %errno, "refused a request");
-    answer.result(Err((errno, "the request does not suit the export")));
+    answer.result(Err((errno, "the request is invalid for the export")));
 }
 
 fn spawn_task<T, F>(

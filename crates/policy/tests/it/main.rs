@@ -271,5 +271,5 @@ fn policies_have_names() {
         assert_eq!(kind.to_string().parse(), Ok(kind));
     }
     let error = "lirs".parse::<PolicyKind>().expect_err("there is none").to_string();
-    assert_eq!(error, "there is no policy \"lirs\"; there are lru, adaptive");
+    assert_eq!(error, "unknown policy \"lirs\"; use one of lru, adaptive");
 }

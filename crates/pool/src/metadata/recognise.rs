@@ -38,7 +38,7 @@ impl Seen {
         let newest = superblock::read(drive).await.map_err(|error| error.to_string())?;
         let newest = newest.ok_or_else(|| format!("drive {:?} has no superblock", drive.info().name))?;
         if newest.is_front_lost() {
-            return Err(format!("the front of drive {:?} was overwritten", drive.info().name));
+            return Err(format!("the start of drive {:?} was overwritten", drive.info().name));
         }
         let superblock = newest.superblock;
         Ok(Seen {

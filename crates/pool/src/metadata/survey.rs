@@ -471,18 +471,21 @@ impl FoundPool {
                 // It has joined again since.
                 Standing::Lost | Standing::Stale if self.members.iter().any(serves_anew) => None,
                 Standing::Missing => Some(format!(
-                    "drive {name:?} of pool {pool:?} is missing; the pool goes on without it and will not believe it again"
+                    "drive {name:?} of pool {pool:?} is missing; the pool starts without it and will treat \
+                     it as stale"
                 )),
                 Standing::Lost => Some(format!("drive {name:?} of pool {pool:?} is lost; replace it")),
                 Standing::RolledBack => Some(format!(
-                    "drive {name:?} of pool {pool:?} was put back to an older state; what it holds is stale and is not used"
+                    "drive {name:?} of pool {pool:?} was restored to an older state; it is stale, and is not \
+                     used"
                 )),
                 Standing::Overwritten => Some(format!(
-                    "the front of drive {name:?} of pool {pool:?} was overwritten; it counts as lost, and is not used"
+                    "the start of drive {name:?} of pool {pool:?} was overwritten; it counts as lost, and is \
+                     not used"
                 )),
-                Standing::Stale => Some(format!(
-                    "drive {name:?} was lost to pool {pool:?} and what it holds is stale; it is not used"
-                )),
+                Standing::Stale => {
+                    Some(format!("drive {name:?} was lost to pool {pool:?} and is stale; it is not used"))
+                }
             }
         };
         self.members.iter().filter_map(note).collect()

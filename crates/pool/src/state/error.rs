@@ -10,9 +10,7 @@ use crate::state::PATH_BYTES_MAX;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MetaError {
     /// A path that is too long to be remembered.
-    #[error(
-        "the path of drive {member} has {bytes} bytes, and at most {PATH_BYTES_MAX} are remembered; shorten it"
-    )]
+    #[error("the path of drive {member} has {bytes} bytes, more than {PATH_BYTES_MAX}; shorten it")]
     PathTooLong {
         /// The drive's place.
         member: u32,
@@ -20,7 +18,7 @@ pub enum MetaError {
         bytes: usize,
     },
     /// No such volume.
-    #[error("the pool has no volume {volume}; list its volumes with \"tier0 status\"")]
+    #[error("the pool has no volume {volume}; \"tier0 status\" lists its volumes")]
     NoVolume {
         /// Its number.
         volume: u32,
@@ -34,7 +32,7 @@ pub enum MetaError {
         next: u32,
     },
     /// A name or identity that exists.
-    #[error("the pool has a {what} {name:?} already; choose another name")]
+    #[error("the pool already has a {what} {name:?}; choose another name")]
     Exists {
         /// Volume or drive.
         what: &'static str,
@@ -42,7 +40,7 @@ pub enum MetaError {
         name: String,
     },
     /// A name that is empty or too long.
-    #[error("{name:?} is no name for a {what}: it has 1 to 255 bytes")]
+    #[error("{name:?} is not a valid name for a {what}; use 1 to 255 bytes")]
     BadName {
         /// Volume, drive, pool or array.
         what: &'static str,
@@ -60,7 +58,7 @@ pub enum MetaError {
         max: u64,
     },
     /// An extent behind the volume's end.
-    #[error("{extent} lies behind the volume's end; resize the volume first")]
+    #[error("{extent} is beyond the end of the volume; resize the volume first")]
     ExtentOutside {
         /// The extent.
         extent: ExtentId,
@@ -92,7 +90,7 @@ pub enum MetaError {
         fact: String,
     },
     /// Volumes of different families, or one with itself.
-    #[error("volumes {volume} and {other} share no slots: they are not two of one family")]
+    #[error("volumes {volume} and {other} share no slots: neither is a clone of the other")]
     NotOfFamily {
         /// The one that was to get slots.
         volume: u32,
@@ -131,7 +129,8 @@ pub enum MetaError {
     },
     /// Space is promised to thick volumes.
     #[error(
-        "{wanted} extents are wanted and {free} are free and not reserved for thick volumes; add drives or delete what is not needed"
+        "{wanted} extents are needed, but only {free} are free and not reserved for thick volumes; add \
+         drives, or delete volumes"
     )]
     NoSpace {
         /// Extents wanted.
@@ -148,7 +147,9 @@ pub enum MetaError {
         count: usize,
     },
     /// A drive is of another group than the sets that are to have columns on it.
-    #[error("drive {name:?} is of group {group}, and sets of group {wanted} have no columns on it")]
+    #[error(
+        "drive {name:?} is in group {group}, but the set is in group {wanted}; use a drive of that group"
+    )]
     OtherGroup {
         /// The drive.
         name: String,
@@ -158,7 +159,7 @@ pub enum MetaError {
         wanted: u32,
     },
     /// No such member.
-    #[error("the pool has no drive {member}; it has had {count}")]
+    #[error("the pool has no drive {member}; it has had {count} drives")]
     NoMember {
         /// Its place.
         member: u32,
@@ -166,7 +167,7 @@ pub enum MetaError {
         count: usize,
     },
     /// A member in the wrong state for this.
-    #[error("drive {name:?} is {state}, which makes this impossible; use a drive that serves")]
+    #[error("drive {name:?} is {state}; use a drive that is online")]
     MemberState {
         /// Its name.
         name: String,
@@ -175,7 +176,8 @@ pub enum MetaError {
     },
     /// A drive too small for metadata and data.
     #[error(
-        "drive {name:?} holds {}, too little for metadata and a chunklet beside the spare ones ({}); use a larger drive",
+        "drive {name:?} holds {}, too small for metadata, spare chunklets and one more chunklet ({}); use a \
+         larger drive",
         SectorCount(*.sectors).saturating_bytes(),
         SectorCount(*.needed).saturating_bytes()
     )]
@@ -188,7 +190,7 @@ pub enum MetaError {
         needed: u64,
     },
     /// A member that is still needed.
-    #[error("drive {name:?} still holds {what}; move that elsewhere before the drive is removed")]
+    #[error("drive {name:?} still holds {what}; move it to other drives before you remove the drive")]
     MemberInUse {
         /// Its name.
         name: String,
@@ -204,7 +206,7 @@ pub enum MetaError {
         count: u64,
     },
     /// A chunklet with two owners.
-    #[error("chunklet {} of drive {} belongs to {owner} already; take a free one", chunklet.index, chunklet.drive)]
+    #[error("chunklet {} of drive {} already belongs to {owner}; choose a free one", chunklet.index, chunklet.drive)]
     ChunkletTaken {
         /// The chunklet.
         chunklet: ChunkletAddress,
@@ -213,7 +215,8 @@ pub enum MetaError {
     },
     /// The chunklets kept for rebuilding would be used up.
     #[error(
-        "drive {name:?} would have {left} free chunklets, and {spare} are kept for rebuilding; use fewer sets or fewer spares"
+        "drive {name:?} would have {left} free chunklets, but {spare} are reserved as spares; use fewer sets \
+         or fewer spares"
     )]
     SparesTaken {
         /// The drive's name.
@@ -272,7 +275,7 @@ pub enum MetaError {
         count: u32,
     },
     /// A log that cannot be.
-    #[error("the log cannot be placed so: {fact}")]
+    #[error("invalid write log placement: {fact}")]
     BadLog {
         /// What is wrong with it, and what to do.
         fact: String,
@@ -288,14 +291,14 @@ pub enum MetaError {
         to: u64,
     },
     /// Geometry that cannot be.
-    #[error("the pool's geometry is impossible: {fact}")]
+    #[error("invalid pool geometry: {fact}")]
     Geometry {
         /// What is wrong with it, and what to do.
         fact: String,
     },
     /// The metadata area is too small for this state.
     #[error(
-        "the pool's metadata could grow to {bytes} bytes and its drives have room for {room}; create a new pool for more"
+        "the pool's metadata could grow to {bytes} bytes, but its drives have space for {room}; create another pool"
     )]
     TooLarge {
         /// Bytes of the largest checkpoint this state could need.
@@ -304,7 +307,7 @@ pub enum MetaError {
         room: u64,
     },
     /// Derived data that does not match: a bug, or damage that no checksum noticed.
-    #[error("the pool's metadata contradicts itself: {fact}; restore the pool from a backup")]
+    #[error("the pool's metadata is inconsistent: {fact}; restore the pool from a backup")]
     Contradiction {
         /// What does not match.
         fact: String,

@@ -108,7 +108,7 @@ impl FromStr for DriveClass {
         match text {
             "flash" => Ok(DriveClass::Flash),
             "disk" => Ok(DriveClass::Disk),
-            _ => Err(format!("{text:?} is no kind of drive; use \"flash\" or \"disk\"")),
+            _ => Err(format!("{text:?} is not a drive class; use \"flash\" or \"disk\"")),
         }
     }
 }

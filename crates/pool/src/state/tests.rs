@@ -179,7 +179,7 @@ fn chunklets_have_one_owner_and_serving_drives() {
         (MetaRecord::MemberLost { member: 3 }, "is lost"),
         (MetaRecord::MemberLost { member: 9 }, "no drive 9"),
         (MetaRecord::MemberAdded(member(2)), "already"),
-        (MetaRecord::MemberAdded(Member { sectors: 100, ..member(9) }), "holds 50KiB, too little"),
+        (MetaRecord::MemberAdded(Member { sectors: 100, ..member(9) }), "holds 50KiB, too small"),
         (MetaRecord::MemberAdded(Member { sectors: 1 << 55, ..member(9) }), "a drive cannot have"),
         (MetaRecord::AllocationsReserved { end: 999 }, "back"),
         (MetaRecord::VolumeCreated(volume(3, 1, true)), "used before"),

@@ -54,7 +54,7 @@ impl fmt::Display for RaidLevel {
 
 /// A text that names no RAID level.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{0:?} is no RAID level; use raid0, raid1, raid5, raid6, raid10 or raid50")]
+#[error("{0:?} is not a RAID level; use raid0, raid1, raid5, raid6, raid10 or raid50")]
 pub struct UnknownLevel(String);
 
 impl FromStr for RaidLevel {

@@ -13,8 +13,8 @@ pub enum RunError {
     Spec(#[from] SpecError),
     /// Requests would not be aligned to the target's blocks.
     #[error(
-        "stream {stream:?}: its requests fall on multiples of {granule} but the target has blocks of {block}; \
-         use sizes, start and alignment that are multiples of {block}"
+        "stream {stream:?}: requests are aligned to {granule}, but the target's block size is {block}; use \
+         sizes, start and alignment that are multiples of {block}"
     )]
     Misaligned {
         /// The stream's name.
@@ -25,6 +25,8 @@ pub enum RunError {
         block: ByteCount,
     },
     /// The world keeps too few bytes per sector to tell them apart.
-    #[error("verification needs sectors of at least 16 bytes but this world keeps {0}; run it with payload")]
+    #[error(
+        "verification needs at least 16 bytes of payload per sector, but this run keeps {0}; run it with payload"
+    )]
     NoPayload(usize),
 }

@@ -22,26 +22,28 @@ pub enum SpecError {
     )]
     BlockMix(String),
     /// A text that is no part of a target.
-    #[error("{0:?} is not a part of a target; write a size, as in 100GiB, or a share, as in 40%")]
+    #[error(
+        "{0:?} is not a size or a percentage; write a size, as in 100GiB, or a share of the target, as in 40%"
+    )]
     Portion(String),
     /// A text that is no think time.
     #[error("{0:?} is not a think time; write none, 10ms (always) or exponential:10ms (on average)")]
     ThinkTime(String),
 
     /// A load without streams.
-    #[error("the load has no stream; add a [stream] table")]
+    #[error("the load file has no stream; add a [stream] table")]
     NoStream,
     /// Two streams that a report could not tell apart.
-    #[error("two streams are named {0:?}; give each a name of its own")]
+    #[error("two streams are named {0:?}; rename one")]
     NameTwice(String),
     /// A run that nothing would end.
-    #[error("nothing ends the run; set at least one of time, ios and bytes under [limits]")]
+    #[error("the run has no limit; set at least one of time, ios and bytes under [limits]")]
     NoLimit,
     /// A limit of nothing.
-    #[error("the limit {0} is zero, so there is nothing to measure; raise it or leave it out")]
+    #[error("the limit {0} is zero; raise it, or remove it")]
     ZeroLimit(&'static str),
     /// An interval of no length, or more intervals than a report can hold.
-    #[error("{intervals} intervals do not fit into a report; set interval so that there are 1 to {max}")]
+    #[error("{intervals} intervals are too many for a report; set interval so that there are 1 to {max}")]
     Intervals {
         /// How many intervals the run would have.
         intervals: u64,
@@ -72,8 +74,8 @@ pub enum SpecError {
     },
     /// A range that begins or ends beyond the target.
     #[error(
-        "stream {stream:?}: its range ends at {end} but the target holds {capacity}; \
-         shorten length or move start"
+        "stream {stream:?}: its range ends at {end}, beyond the target's capacity of {capacity}; reduce \
+         length or start"
     )]
     BeyondTarget {
         /// The stream's name.
@@ -84,7 +86,7 @@ pub enum SpecError {
         capacity: ByteCount,
     },
     /// A range into which not even one block fits.
-    #[error("stream {stream:?}: its range of {range} cannot hold a block of {block}; lengthen the range")]
+    #[error("stream {stream:?}: its range of {range} is smaller than a block of {block}; enlarge the range")]
     RangeTooSmall {
         /// The stream's name.
         stream: String,
@@ -95,8 +97,7 @@ pub enum SpecError {
     },
     /// Verification of more blocks than its map may hold.
     #[error(
-        "verification would keep {needed} of versions in memory, more than {allowed}; \
-         shorten the range or use larger blocks"
+        "verification would need {needed} of memory, more than {allowed}; reduce the range, or use larger blocks"
     )]
     VersionMapTooLarge {
         /// What the map would need.

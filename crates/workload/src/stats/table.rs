@@ -51,15 +51,15 @@ impl LoadReport {
 
     fn notes(&self, text: &mut String) -> fmt::Result {
         let ended_by = match self.ended_by {
-            EndedBy::Time => "its time was over",
-            EndedBy::Ios => "all its requests were answered",
-            EndedBy::Bytes => "all its bytes were moved",
-            EndedBy::Precision => "its means were precise enough",
-            EndedBy::Stopped => "it was stopped",
-            EndedBy::Standstill => "the target answers without taking any time",
-            EndedBy::Overload => "the target fell too far behind the rate",
+            EndedBy::Time => "time limit reached",
+            EndedBy::Ios => "request limit reached",
+            EndedBy::Bytes => "byte limit reached",
+            EndedBy::Precision => "precision reached",
+            EndedBy::Stopped => "stopped",
+            EndedBy::Standstill => "the target completes requests in zero time",
+            EndedBy::Overload => "the target cannot sustain the rate",
             EndedBy::Errors => "too many requests failed",
-            EndedBy::Mismatch => "data was wrong",
+            EndedBy::Mismatch => "data mismatch",
         };
         let measured = Nanos::from_secs_f64(self.measured_s);
         write!(
@@ -72,20 +72,20 @@ impl LoadReport {
         if self.warm_up_s > 1e-3 {
             write!(text, " after a warm-up of {}", Nanos::from_secs_f64(self.warm_up_s))?;
         }
-        writeln!(text, "; ended because {ended_by}")?;
+        writeln!(text, "; ended: {ended_by}")?;
         if let Some(steady) = self.steady.filter(|steady| !steady.reached) {
             let waited = Nanos::from_secs_f64(steady.waited_s);
-            writeln!(text, "not steady after {waited}; the figures may still drift")?;
+            writeln!(text, "no steady state after {waited}; the figures may still drift")?;
         }
         if let Some(transient_s) =
             self.transient_s.filter(|transient_s| *transient_s > self.measured_s / 10.0)
         {
             let transient = Nanos::from_secs_f64(transient_s);
-            writeln!(text, "the first {transient} look like warming up; set warm_up higher by that")?;
+            writeln!(text, "the first {transient} look like warm-up; increase warm_up by that")?;
         }
         let failed = self.errors.reads + self.errors.writes;
         if failed > 0 {
-            let first = self.errors.first.as_deref().unwrap_or("without a reason");
+            let first = self.errors.first.as_deref().unwrap_or("reason unknown");
             writeln!(text, "{} failed, the first: {first}", counted(failed, "request"))?;
         }
         let Some(verify) = &self.verify else { return Ok(()) };
@@ -95,7 +95,7 @@ impl LoadReport {
                 "{} read back wrong, the first: {first}",
                 counted(verify.sectors_wrong, "sector")
             ),
-            None => writeln!(text, "{} checked and right", counted(verify.sectors_checked, "sector")),
+            None => writeln!(text, "{} verified", counted(verify.sectors_checked, "sector")),
         }
     }
 }

@@ -65,19 +65,16 @@ impl fmt::Display for Mismatch {
         }
         f.write_str(" but holds ")?;
         match self.found {
-            Found::Zeros => f.write_str("zeros: the write is lost"),
-            Found::Stale { version } => write!(f, "version {version}: a later write is lost"),
-            Found::Unissued { version } => write!(f, "version {version}, which was not written yet"),
+            Found::Zeros => f.write_str("zeros: lost write"),
+            Found::Stale { version } => write!(f, "version {version}: lost write (stale data)"),
+            Found::Unissued { version } => write!(f, "version {version}, which was not yet written"),
             Found::Misdirected { lba, version } => {
-                write!(f, "version {version} of sector {lba}: a request went to the wrong address")
+                write!(f, "version {version} of sector {lba}: misdirected I/O")
             }
             Found::OtherSeed { lba, version, seed } => {
-                write!(
-                    f,
-                    "version {version} of sector {lba} of a run with seed {seed}: a write of this run is lost"
-                )
+                write!(f, "version {version} of sector {lba} from a run with seed {seed}: lost write")
             }
-            Found::Corrupt { byte } => write!(f, "corrupt data, different from byte {byte} on"),
+            Found::Corrupt { byte } => write!(f, "corrupt data, wrong from byte {byte} on"),
         }
     }
 }

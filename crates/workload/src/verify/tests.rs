@@ -107,7 +107,7 @@ fn a_mismatch_says_where_and_how_many() {
     let text = mismatch.to_string();
     assert_eq!(
         text,
-        "sector 12 (block at 12) must hold version 2 but holds version 1: a later write is lost"
+        "sector 12 (block at 12) must hold version 2 but holds version 1: lost write (stale data)"
     );
 }
 

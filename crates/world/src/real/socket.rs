@@ -134,7 +134,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     match bind_private(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
-                let fact = "what lies there is no socket";
+                let fact = "the path exists and is not a socket";
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, fact));
             }
             if !remove_deserted(path)? {

@@ -190,7 +190,7 @@ impl Server {
         let mut shell = command.stdout(Stdio::piped()).spawn().expect("a shell");
         let mut told = BufReader::new(shell.stdout.take().expect("a pipe"));
         let mut said = String::new();
-        while !said.ends_with("Ctrl-C ends it.\n") && !said.ends_with("\n}\n") {
+        while !said.ends_with("Press Ctrl-C to stop.\n") && !said.ends_with("\n}\n") {
             let read = told.read_line(&mut said).expect("text");
             assert_ne!(read, 0, "{place}: {line} ends early, having said {said:?}");
         }

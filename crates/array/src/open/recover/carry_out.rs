@@ -57,9 +57,7 @@ impl Plan {
         let name = metadata.state().member(*member).map(|member| member.name.clone()).unwrap_or_default();
         Err(ArrayError::Recovery {
             pool,
-            fact: format!(
-                "drive {name:?} failed while it was being written; mend or replace it, and try again"
-            ),
+            fact: format!("drive {name:?} failed during a write; repair or replace it, and try again"),
         })
     }
 }

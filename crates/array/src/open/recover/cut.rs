@@ -67,8 +67,8 @@ impl Cut {
             let member = state.member(*place)?;
             let (from, to) = (SectorCount(*stored).bytes().0, SectorCount(member.sectors).bytes().0);
             Some(format!(
-                "drive {:?} stores nothing from byte {from} to its end at {to}: it was cut short, even if it has its size \
-                 again, or nothing of what was written there has been kept",
+                "drive {:?} holds no data from byte {from} to its end at {to}: it was truncated (even if its \
+                 size was restored), or writes there were not stored",
                 member.name
             ))
         };

@@ -151,16 +151,16 @@ impl ArrayError {
         match self {
             ArrayError::LeftBehind { drive, path, moved } => {
                 let fact = format!(
-                    "is missing; a drive of that identity lies at {path:?}, where it was last, but not so {moved}, so that all \
-                     of this may be copies, which must leave the original alone; if it belongs to them, name its \
-                     path in the array file, else disconnect it, or give it another name there"
+                    "is missing; a drive with its identity is at its last path {path:?}, but {moved} moved, \
+                     so these may be copies, which must not touch the original; if it belongs to this array, \
+                     name its path in the array file, otherwise disconnect or rename it"
                 );
                 ArrayError::Unusable { drive, fact }
             }
             ArrayError::NotOpened { drive, fact } => {
                 let fact = format!(
-                    "cannot be looked at: {fact}; that it cannot be used does not mean that it is gone: mend that, or take \
-                     the drive out of the array file if you give it up"
+                    "cannot be examined: {fact}; the drive may still be good: fix this, or remove the drive \
+                     from the array file to give it up"
                 );
                 ArrayError::Unusable { drive, fact }
             }

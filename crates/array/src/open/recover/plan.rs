@@ -26,11 +26,11 @@ pub(super) struct Blank {
 }
 
 /// What is noted of a recovery that a crash has broken off.
-const BROKEN_OFF: &str = "a recovery of this pool was broken off; it is done again from its beginning";
+const BROKEN_OFF: &str = "an earlier recovery of this pool was interrupted; it restarts from the beginning";
 
 /// What is noted where drives are believed that were overwritten at the front.
-const OVERWRITTEN: &str = "what else was overwritten is not known: pages that are wrong are found when they are read, so scrub \
-    it (tier0 scrub), and restore what that lists";
+const OVERWRITTEN: &str = "other parts may be overwritten too: run \"tier0 scrub\" to find damaged pages, \
+                           and restore what it lists from a backup";
 
 /// What is to be done with a pool.
 pub(super) struct Plan {
@@ -140,8 +140,8 @@ impl Plan {
             let dead = choice.fates.values().filter(|fate| **fate == Fate::Dead).count();
             let (all, level) = (before.state().set_count(), tier0_plan::levels(before.state()));
             let obstacle = format!(
-                "{dead} of {all} RAID sets lack more drives than {level} makes up for, and what is there cannot stand \
-                 in; connect drives that are missing"
+                "{dead} of {all} RAID sets lack more drives than {level} tolerates, and stale drives cannot \
+                 stand in; connect the missing drives"
             );
             return stopped(recovery, obstacle);
         }
@@ -154,8 +154,8 @@ impl Plan {
         else {
             let size = ByteCount(sectors_min * SECTOR_BYTES);
             let obstacle = format!(
-                "no drive has room for a new write log of at least {size} per core; connect a blank drive under a name \
-                 and path of the array file, and it joins"
+                "no drive has space for a new write log of at least {size} per core; connect a blank drive \
+                 under a name and path of the array file, and it is added"
             );
             return stopped(recovery, obstacle);
         };
@@ -225,10 +225,10 @@ fn notes_on_log(rings: &[RingFate]) -> Vec<String> {
     let note = |(number, ring): (usize, &RingFate)| match ring {
         RingFate::Kept(_) => None,
         RingFate::RenewedInPlace(_, fact) => {
-            Some(format!("part {number} of the write log is empty then: {fact}"))
+            Some(format!("part {number} of the write log will be empty: {fact}"))
         }
         RingFate::Renewed => Some(format!(
-            "part {number} of the write log is empty then: no copy of it that was in use at last is there"
+            "part {number} of the write log will be empty: none of its last copies is connected"
         )),
     };
     rings.iter().enumerate().filter_map(note).collect()

@@ -64,7 +64,7 @@ fn a_drive_that_is_lost_again_while_it_is_taken_back_is_needed_as_before() {
         array.media[1].reconnect();
         engine.rejoin_drive(0, "d1", array.media[1].open(&world)).await.expect("it joins");
         let fail = AdminRequest::DriveFail { drive: "d1".to_owned() };
-        refused(&engine, fail, "held was wrong in places that were met").await;
+        refused(&engine, fail, "had bad pages").await;
         array.media[1].unplug();
         let is_lost = |drive: &DriveStatus| drive.name == "d1" && drive.state != DriveState::Active;
         while !pool(&engine).await.drives.iter().any(is_lost) {
@@ -128,7 +128,7 @@ fn a_drive_beside_one_that_gave_something_wrong_is_taken_out_after_a_scrub() {
         damage(&drives.media[0]);
         check(&world, &engine, 0..1, 1).await;
         assert!(pool(&engine).await.integrity.repaired > 0);
-        refused(&engine, fail(), "what drive d0 held was wrong in places that were met").await;
+        refused(&engine, fail(), "what drive d0 had bad pages").await;
         scrub(&world, &engine).await;
         done(&engine, fail()).await;
         check(&world, &engine, 0..PIECES, 1).await;

@@ -288,12 +288,12 @@ impl ClientHandshake {
 fn refusal_reason(reply: u32) -> &'static str {
     match reply {
         rep::ERR_UNSUP => "the option is not supported",
-        rep::ERR_POLICY => "its policy forbids it",
-        rep::ERR_INVALID => "it finds the request invalid",
-        rep::ERR_TLS_REQD => "it requires TLS, which is not supported here",
-        rep::ERR_UNKNOWN => "there is no such export",
-        rep::ERR_SHUTDOWN => "it is shutting down",
-        rep::ERR_BLOCK_SIZE_REQD => "it requires block sizes to be negotiated",
-        _ => "no known reason",
+        rep::ERR_POLICY => "forbidden by policy",
+        rep::ERR_INVALID => "invalid request",
+        rep::ERR_TLS_REQD => "TLS is required, which this client does not support",
+        rep::ERR_UNKNOWN => "no such export",
+        rep::ERR_SHUTDOWN => "the server is shutting down",
+        rep::ERR_BLOCK_SIZE_REQD => "block size negotiation is required",
+        _ => "unknown reason",
     }
 }

@@ -147,7 +147,7 @@ impl ServerHandshake {
             opt::INFO | opt::GO => return self.info_or_go(data, exports, replies),
             opt::LIST_META_CONTEXT | opt::SET_META_CONTEXT => self.meta_context(data, exports, replies),
             // The mode without TLS ("NOTLS mode"): every other option works, this one does not.
-            opt::STARTTLS => replies.error(rep::ERR_UNSUP, "this server does not speak TLS"),
+            opt::STARTTLS => replies.error(rep::ERR_UNSUP, "this server does not support TLS"),
             opt::EXTENDED_HEADERS => replies.error(rep::ERR_UNSUP, "extended headers are not supported"),
             _ => replies.error(rep::ERR_UNSUP, "unknown option"),
         }
@@ -168,7 +168,7 @@ impl ServerHandshake {
             }
         };
         let Some(index) = exports.find(request.name) else {
-            replies.error(rep::ERR_UNKNOWN, &format!("there is no export {:?}", request.name));
+            replies.error(rep::ERR_UNKNOWN, &format!("no export {:?}", request.name));
             return ServerStep::Continue;
         };
         self.describe(exports.export(index), &request, &mut replies);
@@ -208,7 +208,7 @@ impl ServerHandshake {
             Err(reason) => return replies.error(rep::ERR_INVALID, reason),
         };
         let Some(index) = exports.find(request.name) else {
-            return replies.error(rep::ERR_UNKNOWN, &format!("there is no export {:?}", request.name));
+            return replies.error(rep::ERR_UNKNOWN, &format!("no export {:?}", request.name));
         };
         if set && request.any(|query| query == BASE_ALLOCATION) {
             self.block_status_of = Some(exports.export(index).name.clone());

@@ -109,7 +109,7 @@ fn a_plain_client_gets_plain_service() {
 fn an_unknown_export_is_refused_with_a_reason() {
     let (step, _) = negotiate(go("lead", true, true), &[100]);
     let ClientStep::Refused(refusal) = step else { panic!("{step:?}") };
-    assert_eq!(refusal.to_string(), "server refuses: there is no such export: there is no export \"lead\"");
+    assert_eq!(refusal.to_string(), "server refuses: no such export: no export \"lead\"");
 }
 
 #[test]

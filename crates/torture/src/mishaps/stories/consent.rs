@@ -157,7 +157,7 @@ pub(super) fn split_of_a_renewed_half(scene: &mut Scene) -> Result<(), TortureEr
     scene.write_file(&format!("{text}\n[[drive]]\nname = \"n1\"\npath = \"{new}\"\n"))?;
     let paths = ["n0", "n1"].map(|name| scene.path(name).display().to_string());
     scene.refused_start(&[], &["groups", &paths[0], &paths[1], "--without"])?;
-    scene.refused_start(&["--without", "/nowhere"], &["nothing of the array lies at"])?;
+    scene.refused_start(&["--without", "/nowhere"], &["no drive of this array is there"])?;
     scene.serve(&["--without", &paths[0], "--without", &paths[1]])?;
     scene.nothing_lost()?;
     scene.stop()?;
@@ -223,7 +223,7 @@ pub(super) fn witness(scene: &mut Scene) -> Result<(), TortureError> {
     scene.stop()?;
     scene.back("d1")?;
     scene.away("d0")?;
-    scene.refused_start(&[], &["d0", "--without", "witness", "went on without \"d1\""])?;
+    scene.refused_start(&[], &["d0", "--without", "witness", "continued without \"d1\""])?;
     scene.back("d0")?;
     scene.serve(&[])?;
     scene.nothing_lost()?;
@@ -237,7 +237,7 @@ pub(super) fn witness(scene: &mut Scene) -> Result<(), TortureError> {
     scene.host.writes(200)?;
     scene.stop()?;
     scene.away("d1")?;
-    scene.refused_start(&[], &["d1", "--without", "went on without \"d0\""])?;
+    scene.refused_start(&[], &["d1", "--without", "continued without \"d0\""])?;
     scene.back("d1")?;
     scene.away("d0")?;
     scene.serve(&[])?;
@@ -270,7 +270,7 @@ pub(super) fn recover(scene: &mut Scene) -> Result<(), TortureError> {
 pub(super) fn recover_stale(scene: &mut Scene) -> Result<(), TortureError> {
     scene.serving(3, "raid = \"raid5\"\nset_size = 3")?;
     scene.host.writes(400)?;
-    scene.refused(&["pool", "recover", "@"], 2, &["served"])?;
+    scene.refused(&["pool", "recover", "@"], 2, &["is running"])?;
     scene.stop()?;
     scene.away("d0")?;
     scene.serve(&[])?;
@@ -283,10 +283,9 @@ pub(super) fn recover_stale(scene: &mut Scene) -> Result<(), TortureError> {
     let sums = || tools::run("md5sum", &[&images[0], &images[1]]);
     let before = sums()?;
     let said = scene.done(&["pool", "recover", "@"])?;
-    ensure(
-        said.contains("believed again") && said.contains("volume lun0") && said.contains("bytes "),
-        || format!("what may be lost is not listed: {said}"),
-    )?;
+    ensure(said.contains("used again") && said.contains("volume lun0") && said.contains("bytes "), || {
+        format!("what may be lost is not listed: {said}")
+    })?;
     scene.refused(&["pool", "recover", "@", "--accept-loss"], 2, &["--yes"])?;
     ensure(before == sums()?, || "what nobody agreed to has been written".to_owned())?;
     scene.done(&["pool", "recover", "@", "--accept-loss", "--yes"])?;

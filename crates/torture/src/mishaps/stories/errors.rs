@@ -127,7 +127,7 @@ pub(super) fn stopped_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> 
     scene.pool("a pause", 15, |pool| !pool["paused"].is_null())?;
     scene.host.server_ends();
     scene.signal(Signal::TERM);
-    let words = ["paused and waits for drives d0, d1", "s more before", "a second SIGTERM"];
+    let words = ["paused and waits for drives d0, d1", "s more before", "send SIGTERM"];
     let is_told =
         |scene: &Scene| scene.log().lines().any(|line| words.iter().all(|word| line.contains(word)));
     wait_until("what the end waits for in the log", 10, || Ok(is_told(scene)))?;
@@ -408,7 +408,7 @@ pub(super) fn file_cut_short(scene: &mut Scene) -> Result<(), TortureError> {
     let status = scene.status()?;
     ensure(status["health"] == "degraded", || format!("the array is {}", status["health"]))?;
     let image = scene.image("d1").display().to_string();
-    scene.refused(&["check", "@"], 2, &["d1", "smaller than it was"])?;
+    scene.refused(&["check", "@"], 2, &["d1", "has shrunk"])?;
     scene.host.begin(false);
     cut(scene, 4)?;
     scene.host.goes_on(200, 30)?;

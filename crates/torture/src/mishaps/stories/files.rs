@@ -187,7 +187,7 @@ pub(super) fn two_servers_by_a_lost_name(scene: &mut Scene) -> Result<(), Tortur
     let devices = images.iter().map(attach).collect::<Result<Vec<String>, TortureError>>()?;
     let other = second_file(scene, &devices)?;
     let told = scene
-        .refused(&["serve", &other], 2, &["in use by another process", "d0.img", "file behind"])
+        .refused(&["serve", &other], 2, &["in use by another process", "d0.img", "backing file"])
         .and_then(|_| scene.whole(2));
     for device in &devices {
         tools::run("losetup", &["--detach", device])?;
@@ -242,7 +242,7 @@ pub(super) fn link_in_a_drives_place(scene: &mut Scene) -> Result<(), TortureErr
     scene.away("d1")?;
     std::os::unix::fs::symlink(scene.path("d0"), &link)
         .map_err(TortureError::system("no link can be made"))?;
-    scene.refused_start(&[], &["\"d0\"", "\"d1\"", "one file or device", "name two"])?;
+    scene.refused_start(&[], &["\"d0\"", "\"d1\"", "the same file or device", "name two"])?;
     std::fs::remove_file(&link).map_err(TortureError::system("the link cannot be removed"))?;
     scene.back("d1")?;
     scene.serve(&[])?;

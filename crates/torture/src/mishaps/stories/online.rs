@@ -57,7 +57,7 @@ pub(super) fn one_drive_after_the_other(scene: &mut Scene) -> Result<(), Torture
     for new in ["n0", "n1", "n2"] {
         ensure(drive_state(&status["pools"][0], new) == "active", || format!("{new} is not in service"))?;
     }
-    ensure(status["pools"][0]["sets"]["degraded"] == 0, || "sets lack a drive".to_owned())?;
+    ensure(status["pools"][0]["sets"]["degraded"] == 0, || "sets are degraded".to_owned())?;
     scene.nothing_lost()
 }
 
@@ -316,7 +316,7 @@ pub(super) fn add_in_a_pause(scene: &mut Scene) -> Result<(), TortureError> {
     let path = scene.at.join("n1.img");
     let text = path.display().to_string();
     let add = ["drive", "add", "@", "--name", "n1", "--path", &text, "--size", "64MiB"];
-    scene.refused(&add, 1, &["not done yet", "paused"])?;
+    scene.refused(&add, 1, &["not completed yet", "paused"])?;
     scene.stop()?;
     ensure(path.exists(), || "the file of a drive that joins was deleted".to_owned())?;
     for name in ["d0", "d1"] {

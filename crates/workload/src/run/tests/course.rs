@@ -73,7 +73,7 @@ fn the_warm_up_does_not_count_and_a_steady_state_is_awaited() {
     let impatient = SteadyCriterion { wait_max: Nanos::from_secs(2), ..steady };
     let unsettled = slow_start(LoadSpec { steady: Some(impatient), ..load(limits) });
     assert!(unsettled.steady.is_some_and(|verdict| !verdict.reached));
-    assert!(unsettled.table().contains("not steady after 2.00 s"));
+    assert!(unsettled.table().contains("no steady state after 2.00 s"));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_report_survives_json_and_fits_a_table() {
     let json = serde_json::to_string(&report).expect("it is JSON");
     assert_eq!(serde_json::from_str::<crate::stats::LoadReport>(&json).expect("it reads back"), report);
     let table = report.table();
-    for part in ["read", "write", "all", "IOPS", "p99.99", "2.00 ms", "its time was over"] {
+    for part in ["read", "write", "all", "IOPS", "p99.99", "2.00 ms", "time limit reached"] {
         assert!(table.contains(part), "{part:?} is not in\n{table}");
     }
 }

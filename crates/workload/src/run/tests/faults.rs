@@ -36,8 +36,8 @@ fn a_target_without_fault_passes_at_any_width() {
 fn each_fault_is_found_by_the_next_read_and_named() {
     for width in [16, 512] {
         for (fault, words) in [
-            (Fault::LoseWrite(100), ["a later write is lost", "the write is lost"]),
-            (Fault::MisdirectWrite(100), ["went to the wrong address", "is lost"]),
+            (Fault::LoseWrite(100), ["lost write (stale data)", "lost write"]),
+            (Fault::MisdirectWrite(100), ["misdirected I/O", "lost write"]),
             (Fault::FlipBit(100), ["corrupt data", "corrupt data"]),
         ] {
             let report = verified(width, Some(fault), false, RunLimits::ios(100_000));
