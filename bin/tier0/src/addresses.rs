@@ -47,7 +47,7 @@ pub(crate) fn conflict(field: &str, listen: &[ListenAddress], control: Option<&P
             true => format!(
                 "{field}: {address} is the control socket's path (array.control); choose another address"
             ),
-            false => format!("{field}: {address} and {other} are the same address; remove one of them"),
+            false => format!("{field}: {address} and {other} overlap; remove one of them"),
         })
     };
     all.iter().enumerate().find_map(collides)
@@ -195,7 +195,7 @@ mod tests {
             ("127.0.0.1:1", "[::]:1"),
             ("[::1]:1", "[::]:1"),
         ] {
-            assert!(said(&[tcp(one), tcp(other)], None).contains("are one address"), "{one} {other}");
+            assert!(said(&[tcp(one), tcp(other)], None).contains("overlap"), "{one} {other}");
         }
         for (one, other) in [
             ("127.0.0.1:1", "127.0.0.1:2"),
@@ -205,7 +205,7 @@ mod tests {
         ] {
             assert_eq!(said(&[tcp(one), tcp(other)], None), "", "{one} {other}");
         }
-        assert!(said(&[unix(&socket), unix(&again)], None).contains("are one address"));
+        assert!(said(&[unix(&socket), unix(&again)], None).contains("overlap"));
         assert!(said(&[tcp("127.0.0.1:1"), unix(&again)], Some(&socket)).contains("control socket"));
         assert_eq!(said(&[unix(&socket)], Some(&directory.path().join("c"))), "");
     }

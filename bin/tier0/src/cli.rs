@@ -47,10 +47,10 @@ pub(crate) struct Cli {
 /// Options of every verb.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
-    /// Log more to stderr; repeat up to three times for more detail
+    /// Log more to stderr (repeat for more detail)
     #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Log only errors and hide progress; repeat to log nothing
+    /// Log only errors, hide progress (twice: no log)
     #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
     pub(crate) quiet: u8,
 }

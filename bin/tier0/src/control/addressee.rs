@@ -38,7 +38,7 @@ impl Addressee {
         let is_asked = |remnant: &Remnant| listens(&remnant.control).is_ok();
         let Some(remnant) = Remnant::of(file).filter(is_asked) else { return Err(fault) };
         let fault = fault.text().unwrap_or_default();
-        tracing::warn!("{fault}: using the control socket {:?} of the running server", remnant.control);
+        tracing::warn!("{fault}; using the control socket {:?} of the running server", remnant.control);
         Ok(of(Known::Left { remnant, fault }))
     }
 

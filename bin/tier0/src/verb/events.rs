@@ -115,7 +115,7 @@ fn place_of_events(array: &Path) -> Result<PathBuf, Failure> {
     let Some(Remnant { events, .. }) = Remnant::of(array).filter(|remnant| remnant.events.is_file()) else {
         return Err(fault);
     };
-    tracing::warn!("{}: reading the events in {events:?} anyway", fault.text().unwrap_or_default());
+    tracing::warn!("{}; reading the events in {events:?} anyway", fault.text().unwrap_or_default());
     Ok(events)
 }
 

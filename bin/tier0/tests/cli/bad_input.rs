@@ -189,7 +189,7 @@ fn check_finds_sockets_without_a_directory() {
     succeed(&["create", text(&array)]);
     std::fs::write(&array, format!("{right}[nbd]\nlisten = [\"unix:absent/s\"]\n")).expect("an array file");
     for verb in ["check", "serve"] {
-        refuse(&[verb, text(&array)], 2, &["nbd.listen", "absent", "make it"]);
+        refuse(&[verb, text(&array)], 2, &["nbd.listen", "absent", "create it"]);
     }
     let control = right.replace("[array]", "[array]\ncontrol = \"gone/c\"");
     std::fs::write(&array, control).expect("an array file");

@@ -27,7 +27,7 @@ fn a_server_is_reached_whose_array_file_is_broken() {
     let breaks: [(&dyn Fn(), &str); 3] = [
         (&|| std::fs::write(array, whole.replace("[[pool]]", "[[pool")).expect("it is ours"), "line 10"),
         (&|| std::fs::write(array, whole.replace("raid =", "riad =")).expect("it is ours"), "riad"),
-        (&|| std::fs::remove_file(array).expect("it is ours"), "cannot be read"),
+        (&|| std::fs::remove_file(array).expect("it is ours"), "cannot read array file"),
     ];
     for (break_it, fault) in breaks {
         break_it();
@@ -102,7 +102,7 @@ fn an_array_file_that_the_shell_emptied_comes_back() {
     assert!(restored.stderr.contains("of the running server"), "{}", restored.stderr);
     std::fs::rename(&new, array).expect("it is ours");
     let text = std::fs::read_to_string(array).expect("it is there");
-    assert!(text.contains("What only the file says has to be added"), "{text}");
+    assert!(text.contains("Add the settings that only the file had"), "{text}");
     // All of it comes from the server, but for where the control socket and the events are. The addresses were lost, and the
     // next start listened on TCP, for every user of the machine.
     let listen = format!("\n[nbd]\nlisten = [\"unix:{}/s\"]\n", scene.directory().display());

@@ -94,7 +94,11 @@ fn what_cannot_be_set_is_answered_with_what_can() {
     let scene = Scene::of("raid1", 2);
     let array = scene.array();
     let keys = "cache.read=on|off or cache.write=durable|volatile|off|on";
-    refuse(&["volume", "set", array, "lun0", "cache=off"], 2, &["\"cache=off\"", keys]);
+    refuse(
+        &["volume", "set", array, "lun0", "cache=off"],
+        2,
+        &["\"cache\"", "did you mean cache.read?", keys],
+    );
     refuse(
         &["volume", "set", array, "lun0", "cache.write=never"],
         2,
