@@ -114,7 +114,7 @@ fn it_comes_grows_shrinks_and_goes_while_the_array_serves() {
     refuse(&["pool", "flash-cache", array, "16MiB", "--drives", "none"], 2, &["\"none\"", "tier0 status"]);
     refuse(&["pool", "flash-cache", array, "1GiB"], 2, &["\"ssd0\" lacks", "--drives"]);
     let done = succeed(&["pool", "flash-cache", array, "16MiB", "--drives", "ssd0"]);
-    assert!(done.contains("flash cache of pool pool0 has 16MiB on drive ssd0"), "{done}");
+    assert!(done.contains("flash cache of pool pool0 is now 16MiB on drive ssd0"), "{done}");
     succeed(&["load", &served.uri, "--read", "50", "--block", "8KiB", "--ios", "4000", "--overwrite"]);
     for (size, drives) in
         [("32MiB", "ssd0,ssd1"), ("40MiB", "ssd0,ssd1"), ("8MiB", "ssd0,ssd1"), ("24MiB", "ssd1")]
