@@ -138,7 +138,7 @@ fn it_comes_grows_shrinks_and_goes_while_the_array_serves() {
     refuse(&["pool", "flash-cache", array, "64GiB", "--drives", "big"], 2, &["its tables need", "memory"]);
     assert_eq!(room(&json(&["status", array])), grown);
     let done = succeed(&["pool", "flash-cache", array, "0"]);
-    assert!(done.contains("pool pool0 has no flash cache"), "{done}");
+    assert!(done.contains("flash cache of pool pool0 removed"), "{done}");
     assert!(cache_of(&json(&["status", array])).is_null());
     served.stop();
 }
