@@ -451,6 +451,8 @@ impl SimConfig {
             PlantedBug::TrustGivenUpPage => config.forgetful(),
             PlantedBug::ForgetChangedSlots => config.incidents(),
             PlantedBug::KeepPagesOfFreedSlot => config.growing(),
+            // The smallest logs are those of several groups, alone on flash drives.
+            PlantedBug::DelayWhenNothingIsDirty => config.grouped(system).flash_cached(system),
             PlantedBug::KeepFreedSlotOnFlash => config.flash_cached(system).growing(),
             PlantedBug::FlashEpochNotRenewed => config.flash_cached(system).incidents(),
             bug if bug.needs_flash_cache() => config.flash_cached(system),

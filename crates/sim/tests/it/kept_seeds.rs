@@ -176,6 +176,17 @@ const KEPT_FLASH_AND_MISHAPS: &[(u64, &str)] = &[(
     "the simulator took a set of one column beside a spare drive for one of two, which needs both drives",
 )];
 
+/// The same as [`KEPT_MISHAPS`] with a flash cache and two groups of sets.
+const KEPT_GROUPS_AND_FLASH_AND_MISHAPS: &[(u64, &str)] = &[(
+    77_100_403,
+    "a part of the log of the smallest size was full with one page, and a writer waited for destaging though nothing was \
+     dirty",
+)];
+
+/// The same as [`KEPT_INCIDENTS`] with a flash cache and two groups of sets.
+const KEPT_GROUPS_AND_FLASH_AND_INCIDENTS: &[(u64, &str)] =
+    &[(77_100_015, "as 77100403"), (77_100_024, "as 77100403")];
+
 /// The same as [`KEPT_INCIDENTS`] with a flash cache.
 const KEPT_FLASH_AND_INCIDENTS: &[(u64, &str)] = &[(2_013_453, "the same with a drive that was lost")];
 
@@ -190,6 +201,8 @@ fn seeds_that_once_failed_stay_clean() {
     check(KEPT_ORDEALS, SimConfig::ordeals);
     check(KEPT_FLASH_AND_MISHAPS, |config| config.flash_cached(&Array).mishaps());
     check(KEPT_FLASH_AND_INCIDENTS, |config| config.flash_cached(&Array).incidents());
+    check(KEPT_GROUPS_AND_FLASH_AND_MISHAPS, |config| config.grouped(&Array).flash_cached(&Array).mishaps());
+    check(KEPT_GROUPS_AND_FLASH_AND_INCIDENTS, |config| config.grouped(&Array).flash_cached(&Array).incidents());
     check(KEPT_NETWORK, SimConfig::networked);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);

@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 49] = [
+const KNOWN: [(PlantedBug, u64); 50] = [
     (PlantedBug::CutFullLog, 26),
     (PlantedBug::AckBeforeMirror, 10),
     (PlantedBug::SkipFlushBeforeRelease, 0),
@@ -33,6 +33,7 @@ const KNOWN: [(PlantedBug, u64); 49] = [
     (PlantedBug::RootBeforePages, 3),
     (PlantedBug::ScrubBelievesFirstCopy, 826),
     (PlantedBug::MergeOldPage, 0),
+    (PlantedBug::DelayWhenNothingIsDirty, 77_100_015),
     (PlantedBug::TrustGivenUpPage, 11),
     (PlantedBug::BelieveNewPlaceEarly, 201),
     (PlantedBug::WritesGoToNewPlace, 544),
