@@ -3,8 +3,8 @@
 //! A change of what the simulator draws makes another run of a seed; then it still is one more run. Where the cause has
 //! a smaller test of its own, that one is the proof.
 
-use tier0_sim::sweep::catching;
-use tier0_sim::{Array, SimConfig, run};
+use tier0_sim::sweep::run_caught;
+use tier0_sim::{Array, SimConfig};
 
 const KEPT: &[(u64, &str)] = &[
     (
@@ -202,7 +202,9 @@ fn seeds_that_once_failed_stay_clean() {
     check(KEPT_FLASH_AND_MISHAPS, |config| config.flash_cached(&Array).mishaps());
     check(KEPT_FLASH_AND_INCIDENTS, |config| config.flash_cached(&Array).incidents());
     check(KEPT_GROUPS_AND_FLASH_AND_MISHAPS, |config| config.grouped(&Array).flash_cached(&Array).mishaps());
-    check(KEPT_GROUPS_AND_FLASH_AND_INCIDENTS, |config| config.grouped(&Array).flash_cached(&Array).incidents());
+    check(KEPT_GROUPS_AND_FLASH_AND_INCIDENTS, |config| {
+        config.grouped(&Array).flash_cached(&Array).incidents()
+    });
     check(KEPT_NETWORK, SimConfig::networked);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);
@@ -215,7 +217,7 @@ fn check(kept: &[(u64, &str)], change: impl Fn(SimConfig) -> SimConfig) {
     let mut failed = Vec::new();
     for (seed, story) in kept {
         let config = change(SimConfig::draw(*seed, &Array));
-        if let Err(failure) = catching(*seed, || run(&Array, &config)) {
+        if let Err(failure) = run_caught(&Array, &config) {
             failed.push(format!("{failure}\nit was kept because {story}"));
         }
     }
