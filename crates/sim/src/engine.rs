@@ -38,7 +38,7 @@ impl System for Array {
 
     // Whoever runs arrays uses what is compiled of it here.
     fn run(&self, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
-        match config.has_network {
+        match config.mixture.network {
             true => run_all(&Networked(*self), config),
             false => run_all(self, config),
         }

@@ -312,7 +312,7 @@ pub trait System: Clone + 'static {
     /// # Errors
     /// The first thing that broke.
     fn run(&self, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
-        assert!(!config.has_network, "a system without a network of its own has no clients behind one");
+        assert!(!config.mixture.network, "a system without a network of its own has no clients behind one");
         run_all(self, config)
     }
 

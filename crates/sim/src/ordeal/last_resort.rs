@@ -37,7 +37,7 @@ impl<S: System> Run<S> {
         let mut random = self.session.random(0x1a57);
         let session = self.session.clone();
         // What silent damage does to drives that are believed again cannot be listed.
-        if !session.config.has_ordeals || session.damaged.get() || !random.chance(SHARE) {
+        if !session.config.has_ordeals() || session.damaged.get() || !random.chance(SHARE) {
             return Ok(());
         }
         let mut there = session.shelf.borrow().names(Whereabouts::In);

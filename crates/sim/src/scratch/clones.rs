@@ -21,7 +21,7 @@ const VOLUMES_MAX: usize = 5;
 pub(crate) async fn come_and_go<R: Running>(life: Rc<Life<R>>) {
     let mut random = life.session.random(0xc10e);
     let pause = life.session.config.load.think.0.saturating_mul(THINKS) as f64;
-    while life.session.config.has_clones && !life.done.get() {
+    while life.session.config.mixture.clones && !life.done.get() {
         if let Err(sentence) = change(&life, &mut random).await {
             return life.break_off(sentence);
         }

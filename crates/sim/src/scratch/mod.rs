@@ -83,7 +83,7 @@ async fn delete<R: Running>(life: &Rc<Life<R>>, name: &str) -> Result<(), String
     match gone {
         true => drop(life.session.scratch.borrow_mut().volumes.remove(name)),
         // Where drives were away, it may be gone nevertheless.
-        false if life.session.config.has_clones => {}
+        false if life.session.config.mixture.clones => {}
         false => set_fate(life, name, Fate::There),
     }
     Ok(())
