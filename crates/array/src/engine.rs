@@ -130,6 +130,7 @@ pub(crate) fn new_state(
         class: class::described(&description.drives[*place]).unwrap_or(DriveClass::Disk),
         state: MemberState::Active,
         leaving: false,
+        role: Default::default(),
         group: group_of(place) as u32,
         path: String::new(),
     };

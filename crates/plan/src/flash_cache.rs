@@ -135,6 +135,7 @@ mod tests {
             class: if *place < 2 { DriveClass::Disk } else { DriveClass::Flash },
             state: MemberState::Active,
             leaving: false,
+            role: Default::default(),
             group: 0,
             path: String::new(),
         };
