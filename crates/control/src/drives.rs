@@ -79,7 +79,7 @@ impl Origin {
     }
 }
 
-fn not_written(error: IoError) -> AdminError {
+pub(super) fn not_written(error: IoError) -> AdminError {
     AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
 }
 
@@ -676,8 +676,9 @@ impl Control {
         Ok(member as usize)
     }
 
-    /// A drive has joined a pool in every shard: what waits for a spare gets one.
+    /// A drive has joined a pool in every shard: what waits for a spare gets one, and the flash cache its part.
     pub(super) fn member_joined(self: &Rc<Self>, number: usize) {
         self.start_rebuilds(number);
+        self.restore_flash_cache(number);
     }
 }

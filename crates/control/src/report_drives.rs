@@ -154,6 +154,10 @@ impl Findings {
                 continue;
             }
             let names: Vec<&str> = lost.iter().map(|(_, member)| member.name.as_str()).collect();
+            let purpose = match lost.iter().any(|(place, _)| state.is_for_data(*place)) {
+                true => "to have spares again",
+                false => "and the write log or the flash cache goes back there",
+            };
             let (are, they, them, answer) = match names.len() {
                 1 => ("is", "it", "it", "answers"),
                 _ => ("are", "they", "them", "answer"),
@@ -169,7 +173,7 @@ impl Findings {
             self.advise(
                 Health::Warning,
                 format!("{drives} {are} lost, and nothing is less redundant for that"),
-                &format!("{advice}, to have spares again"),
+                &format!("{advice}, {purpose}"),
             );
         }
     }
