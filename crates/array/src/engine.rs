@@ -130,6 +130,7 @@ pub(crate) fn new_state(
         class: class::described(&description.drives[*place]).unwrap_or(DriveClass::Disk),
         state: MemberState::Active,
         leaving: false,
+        role: Default::default(),
         group: group_of(place) as u32,
         path: String::new(),
     };
@@ -348,6 +349,15 @@ impl Engine {
     ) -> Result<(), AdminError> {
         let give = |member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
         self.control.join_handle((pool, group), name, guarded(drive), give).await
+    }
+
+    /// A drive takes the place of the one called `old`, which is forgotten when what it holds, or held, is on the others.
+    ///
+    /// # Errors
+    /// It cannot join, or there is no drive `old`.
+    pub async fn replace_drive(&self, old: &str, name: &str, drive: DriveHandle) -> Result<(), AdminError> {
+        let give = |pool, member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
+        self.control.replace_handle(old, name, guarded(drive), give).await
     }
 
     /// Takes back a drive that was lost under this name and answers again: it joins as a new member, and what it lacks is

@@ -29,6 +29,7 @@ mod log;
 mod lost;
 mod marks;
 pub mod message;
+mod misplaced;
 mod moved;
 mod moves;
 mod moving;

@@ -13,6 +13,7 @@ use tier0_units::{SECTOR_BYTES, counted, named};
 use super::drives::can_return;
 use super::log::has_room_for_copy;
 use super::lost::{lost_ranges, remedy_for_lost_pages};
+use super::moving::MoveReason;
 use super::space::{Part, Spares};
 use super::{Control, PoolControl, PoolCore};
 use crate::admin::{
@@ -95,6 +96,7 @@ impl Control {
         found.look_at_lost_drives(&state, gone, sets.degraded == 0 && log.copies >= log.copies_wanted);
         found.look_at_unverified(&state, core);
         found.look_at_leaving(&state, core);
+        found.look_at_misplaced(&state);
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
         found.look_at_log(&log, reports, sets_tolerance(core), &state);
@@ -151,6 +153,9 @@ impl Control {
             () if sets.degraded > 0 => RebuildPurpose::Rebuild,
             () if leaves => RebuildPurpose::Emptying,
             () if core.growing.get() => RebuildPurpose::Growth,
+            () if sets.evacuating > 0 && progress.moves_because.get() == MoveReason::CopyBack => {
+                RebuildPurpose::CopyBack
+            }
             () if sets.evacuating > 0 => RebuildPurpose::Spares,
             () => RebuildPurpose::Rebuild,
         };

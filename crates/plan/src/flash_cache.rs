@@ -53,7 +53,8 @@ pub fn plan_flash_cache(
         }
         chunklets.retain(|run| !run.is_empty());
         // What is kept free for rebuilds is at the end.
-        let mut spares = if state.has_columns(member) { state.spares_of(member) } else { 0 };
+        let keeps_spares = state.has_columns(member) && state.is_for_data(member);
+        let mut spares = if keeps_spares { state.spares_of(member) } else { 0 };
         let mut free = state.free_runs(member);
         for run in free.iter_mut().rev() {
             let kept = u64::from(run.end - run.start).min(spares);
@@ -135,6 +136,7 @@ mod tests {
             class: if *place < 2 { DriveClass::Disk } else { DriveClass::Flash },
             state: MemberState::Active,
             leaving: false,
+            role: Default::default(),
             group: 0,
             path: String::new(),
         };

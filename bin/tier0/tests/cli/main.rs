@@ -17,6 +17,7 @@ mod load;
 mod places;
 mod recover;
 mod refusals;
+mod roles;
 mod signals;
 mod small;
 mod sockets;

@@ -247,6 +247,12 @@ pub struct DriveStatus {
     pub chunklets_used: u64,
     /// Chunklets that are not in use.
     pub chunklets_free: u64,
+    /// Whether it is for data of volumes, and not for the write log or the flash cache alone.
+    #[serde(default = "is_for_data")]
+    pub for_data: bool,
+    /// Columns of sets on it although it is not for data.
+    #[serde(default)]
+    pub misplaced_columns: u64,
     /// Whether it holds a copy of the write log.
     pub holds_log: bool,
     /// What it holds of the flash cache.
@@ -275,6 +281,11 @@ pub struct DriveStatus {
     /// What it has done since the start.
     #[serde(default)]
     pub io: IoSummary,
+}
+
+/// What a server says of a drive that does not tell what drives are for.
+fn is_for_data() -> bool {
+    true
 }
 
 /// The sets of a pool by how they do.
@@ -306,6 +317,8 @@ pub enum RebuildPurpose {
     Growth,
     /// Drives get back the chunklets that they keep for rebuilding.
     Spares,
+    /// Columns go back to drives of data, or to the drive that replaces theirs.
+    CopyBack,
 }
 
 /// A rebuild.

@@ -243,6 +243,7 @@ fn copying(rebuild: &RebuildStatus) -> String {
         RebuildPurpose::Emptying => "copying off drives that leave",
         RebuildPurpose::Growth => "growing: columns move",
         RebuildPurpose::Spares => "columns move to drives that have more room",
+        RebuildPurpose::CopyBack => "columns move back to the drives that they belong on",
     };
     match rebuild.slots_total {
         // It is not counted yet, or nothing of the columns is in use.
