@@ -14,7 +14,6 @@ use tier0_description::{Description, Mismatch, PoolDescription, class};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_plan::{Lanes, NewPool, PoolDrives, fill};
-use tier0_policy::PolicyKind;
 use tier0_pool::metadata::{Metadata, superblock, survey_without};
 use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, PoolState};
 use tier0_units::ByteCount;
@@ -237,18 +236,40 @@ fn new_pools(
         if options.born == Born::Full {
             fill(&mut state)?;
         }
-        let read_cache = read_cache.filter(|_| reads_cached(&description.pools[number]));
+        let described = &description.pools[number];
         let mut pool = OpenedPool::new(world, number, state, own, options.born, control)?;
-        if let Some(writes) = description.pools[number].flash_cache.writes_per_day {
+        if let Some(writes) = described.flash_cache.writes_per_day {
             pool.seed.flash_writes_per_day = writes;
         }
-        if let Some(memory_max) = read_cache {
-            pool.seed.memory = ShardMemory::with_clean_pages(memory_max);
-            pool.seed.read_cache = Some(ReadCacheOptions { policy: PolicyKind::default(), memory_max });
-        }
+        let (memory, clean_max) = simulated_memory(description, described, read_cache);
+        let policy = described.read_cache_policy.unwrap_or_default();
+        pool.seed.memory = memory;
+        pool.seed.read_cache = clean_max.map(|memory_max| ReadCacheOptions { policy, memory_max });
         Ok(pool)
     };
     (0..description.pools.len()).map(pool_of).collect()
+}
+
+/// The memory of a pool of a simulated array, and what clean pages may take of it. What the description says is shared as in a
+/// real array. Where it says nothing, clean pages have `read_cache`, or nothing, and the tables of a flash cache what they need,
+/// beside the memory that there is by default.
+fn simulated_memory(
+    description: &Description,
+    pool: &PoolDescription,
+    read_cache: Option<ByteCount>,
+) -> (ShardMemory, Option<ByteCount>) {
+    let said = description.memory.map(|memory| ShardMemory::share_of(memory, 1, description.pools.len()));
+    let flash = pool.flash_cache.bytes.unwrap_or_default();
+    let others = said.unwrap_or_else(|| match flash.0 {
+        0 => ShardMemory::default(),
+        _ => ShardMemory::default().with_flash_tables(flash),
+    });
+    let reads_cached = pool.read_cache != Some(false);
+    match (read_cache.filter(|_| reads_cached), said.filter(|_| reads_cached)) {
+        (Some(clean), _) => (others.with_clean_pages(clean), Some(clean)),
+        (None, Some(said)) => (said, Some(said.clean_pages())),
+        (None, None) => (others, None),
+    }
 }
 
 /// Cuts the write log of the array on `drives` into a part for each of `shards`, if it can be: what is in it is destaged

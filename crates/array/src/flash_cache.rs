@@ -234,6 +234,11 @@ impl ShardFlashCache {
     }
 }
 
+/// Memory of which the tables of a cache of this size may be a part.
+pub(crate) fn memory_for_tables(flash: ByteCount) -> ByteCount {
+    ByteCount(flash.0.div_ceil(BYTES_PER_TABLE_BYTE) * MEMORY_PART)
+}
+
 fn options_of(geometry: &Geometry, writes_per_day: u32) -> FlashOptions {
     FlashOptions {
         pages_per_slot: (geometry.extent_sectors / PAGE_SECTORS) as u32,

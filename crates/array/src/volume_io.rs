@@ -120,6 +120,11 @@ impl VolumeIo {
         (result, buf)
     }
 
+    /// Has sectors of an extent of this shard count as read before.
+    pub(crate) fn bring_in(&self, extent: u64, offset: u64, sectors: u32, in_memory: bool) {
+        self.write_back.bring_in(self.extent(extent), offset, sectors, in_memory);
+    }
+
     /// Reads sectors of an extent of this shard into memory, for a reader that is expected there.
     pub(crate) async fn prefetch(&self, extent: u64, offset: u64, sectors: u32) {
         if let Ok(_inside) = self.gate.enter() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use tier0_catalog::{Catalog, DriveSpec};
+use tier0_catalog::DriveSpec;
 use tier0_policy::PolicyKind;
 use tier0_pool::{DriveClass, GROUPS_MAX, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel, UnknownLevel};
@@ -17,7 +17,7 @@ use super::notes::notes;
 use super::{
     ArraySection, Description, DescriptionError, DriveDescription, DriveSection, File, FlashCacheDescription,
     GroupDescription, ListenAddress, PAUSE_TIMEOUT, PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT,
-    VolumeDescription, VolumeSection, default_set_size,
+    VolumeDescription, VolumeSection, class, default_set_size,
 };
 use crate::names::quoted;
 
@@ -218,11 +218,11 @@ fn expand_drive(
             "drive.size: only a drive with a path has a size to create; use ram or path".into(),
         );
     }
-    if let Some(model) = &section.model
-        && let Err(unknown) = Catalog::embedded().drive_by_reference(model.get_ref())
-    {
-        return wrong(model.span(), format!("drive.model: {unknown}"));
-    }
+    let known = section.model.as_ref().map(|model| {
+        let known = place.catalog.drive_by_reference(model.get_ref());
+        known.map_err(|unknown| place.wrong(model.span(), format!("drive.model: {unknown}")))
+    });
+    let class_of_model = known.transpose()?.map(|known| class::of_spec(&known));
     for n in 0..count {
         let fill = |text: &Spanned<String>| text.get_ref().replace("{n}", &n.to_string());
         let name = fill(&section.name);
@@ -236,7 +236,12 @@ fn expand_drive(
         let class = section.class.as_ref().map(|class| {
             class.get_ref().parse().map_err(|text| place.wrong(class.span(), format!("drive.class: {text}")))
         });
-        let class = class.transpose()?;
+        let said = class.transpose()?;
+        let model = section.model.as_ref().map(|model| model.get_ref().clone());
+        // Those who have the description later know the built-in catalogue alone.
+        let class = said.or(class_of_model.filter(|class| {
+            model.as_deref().and_then(class::of_model).is_none_or(|built_in| built_in != *class)
+        }));
         let path = section.path.as_ref().map(|path| place.resolve(fill(path)));
         if let Some(other) = drives.iter().find(|drive| drive.path.is_some() && drive.path == path) {
             let (span, other) = (section.name.span(), &other.name);
@@ -248,7 +253,7 @@ fn expand_drive(
             path,
             size: section.size.as_ref().map(|size| *size.get_ref()),
             ram: section.ram.as_ref().map(|ram| *ram.get_ref()),
-            model: section.model.as_ref().map(|model| model.get_ref().clone()),
+            model,
             class,
         });
     }
@@ -471,8 +476,7 @@ fn check_write_caches(
     log_drives: &[usize],
     place: &Place<'_>,
 ) -> Result<Option<u64>, DescriptionError> {
-    let catalog = Catalog::embedded();
-    let cache = |drive: &usize| match catalog.drive_by_reference(drives[*drive].model.as_deref()?) {
+    let cache = |drive: &usize| match place.catalog.drive_by_reference(drives[*drive].model.as_deref()?) {
         Ok(spec @ DriveSpec::Nvram(_)) => Some(spec.capacity().0),
         _ => None,
     };

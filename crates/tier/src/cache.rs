@@ -1,6 +1,6 @@
 //! The cache of one shard and pool as its owner sees it: zero or more devices.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -195,13 +195,17 @@ impl FlashCache {
         Ok(())
     }
 
+    pub(crate) fn devices(&self) -> Ref<'_, Vec<Rc<Device>>> {
+        self.devices.borrow()
+    }
+
     fn device(&self, number: u32) -> Result<Rc<Device>, FlashError> {
         let devices = self.devices.borrow();
         devices.iter().find(|device| device.number == number).cloned().ok_or(FlashError::WrongState(number))
     }
 
     /// The device to which a line belongs.
-    fn home(&self, x: u64) -> Option<Rc<Device>> {
+    pub(crate) fn home(&self, x: u64) -> Option<Rc<Device>> {
         let devices = self.devices.borrow();
         let wish = |device: &&Rc<Device>| {
             let state = device.state.borrow();

@@ -1,5 +1,6 @@
 #![doc = include_str!("README.md")]
 
+mod bring_in;
 mod budget;
 mod bytes;
 mod cache;

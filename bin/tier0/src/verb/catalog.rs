@@ -31,8 +31,8 @@ Examples:
 /// Where entries come from.
 #[derive(Args, Debug, Default)]
 pub(crate) struct CatalogSource {
-    /// A directory of catalogue files to lay over the built-in ones (docs/catalog.md)
-    #[arg(long = "catalog", value_name = "DIR")]
+    /// A catalogue file, or a directory of them, to lay over the built-in ones (docs/catalog.md)
+    #[arg(long = "catalog", value_name = "PATH")]
     dir: Option<PathBuf>,
 }
 

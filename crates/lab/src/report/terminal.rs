@@ -94,7 +94,8 @@ pub fn profile(report: &ProfileReport, width: Option<u16>) -> String {
             if beyond { "beyond the limit".to_owned() } else { String::new() },
         ]);
     }
-    format!("{table}\n\n{}\n", report.sentence())
+    let steadiness: String = report.steadiness().into_iter().map(|line| line + "\n").collect();
+    format!("{table}\n\n{}\n{steadiness}", report.sentence())
 }
 
 fn ranked(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {

@@ -32,7 +32,7 @@ use self::phases::PhaseReport;
 use self::table::LiveTable;
 use super::served::{Then, while_served};
 use crate::control::Addressee;
-use crate::driving::{REFRESH, drive, live_line, real_world, show_on, verdict};
+use crate::driving::{REFRESH, Shown, drive, live_line, real_world, verdict};
 use crate::failure::Failure;
 use crate::mounting::uri;
 use crate::output::print;
@@ -116,7 +116,8 @@ fn prepare(show: &Show<'_>, bar: &ProgressBar) -> Result<(Description, OpenArray
         };
         // Nothing of this is to survive yet.
         write_cache(WriteCache::Volatile)?;
-        let filled = load(&uri(&bound[0], modelled::VOLUME), fill(), show.signals, show_on(bar))?;
+        let filled =
+            load(&uri(&bound[0], modelled::VOLUME), fill(), show.signals, Shown::on(bar).listener())?;
         verdict(&filled)?;
         // It is empty when the answer comes: what waits for disks in the phases is theirs alone.
         write_cache(WriteCache::Off)?;
