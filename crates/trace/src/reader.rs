@@ -218,7 +218,8 @@ fn parser(format: Format, options: Options, source: &mut Source) -> Result<Parse
 /// What was taken for granted.
 fn notes(format: Format, parser: &Parser, is_recognised: bool, head: &[u8]) -> Vec<String> {
     let of_parser = match parser {
-        Parser::Table(table) if is_recognised => Some(format!(
+        // The form of MSR says more of itself than the others: a host, a disk, a word for what is done.
+        Parser::Table(table) if is_recognised && format != Format::Msr => Some(format!(
             "read as {format}, whose columns are {}; name others with --columns if that is wrong",
             table.columns()
         )),
@@ -470,7 +471,8 @@ mod tests {
         for (text, options, told) in [
             (&b"1\n2\n"[..], Options::default(), ""),
             (b"1,a,0,Read,0,512,1\n", Format::Msr.into(), ""),
-            (b"1,a,0,Read,0,512,1\n", Options::default(), "read as msr, whose columns are time:100ns,volume"),
+            (b"1,a,0,Read,0,512,1\n", Options::default(), ""),
+            (b"0,8,512,R,0.5\n", Options::default(), "read as spc, whose columns are volume,offset:sectors,size:bytes"),
             (b"8,0 1 1 0.000000000 7 Q R 8 + 8 [a]\n", Options::default(), ""),
             (b"8,0 1 1 0.000000000 7 D R 8 + 8 [a]\n", Options::default(), "has no Q events"),
             (b"8,0 1 1 0.000000000 7 C R 8 + 8 [0]\n", Options::default(), "its C events count"),
