@@ -172,7 +172,8 @@ impl Device {
         header.current = epoch;
         header.next = None;
         state.header = header;
-        state.admission.budget = Budget::with(state.room_bytes(), shared.options.writes_per_day, level, world.now());
+        state.admission.budget =
+            Budget::with(state.room_bytes(), shared.options.writes_per_day, level, world.now());
         drop_strangers(shared, &mut state, is_ours, &mut report);
         report.nanos = world.now().saturating_sub(begun).0;
         shared.counters.borrow_mut().loaded_lines += report.lines;

@@ -179,7 +179,10 @@ mod tests {
             hour(&mut model, round * 10_000, Nanos::ZERO);
         }
         let (written, most) = (model.written_pages(), 2 * model.pages());
-        assert!(written <= most && written + 2 > most && model.refused_budget_pages() > 0, "{written} of {most}");
+        assert!(
+            written <= most && written + 2 > most && model.refused_budget_pages() > 0,
+            "{written} of {most}"
+        );
         for round in 20..40 {
             hour(&mut model, round * 10_000, day);
         }

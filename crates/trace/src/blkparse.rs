@@ -156,7 +156,11 @@ impl Blkparse {
         }
         if action != self.action.letters() {
             return match self.came_late(action) {
-                true => Err(Misread::new(LATE, action, "name the action that counts: queue, dispatch or complete")),
+                true => Err(Misread::new(
+                    LATE,
+                    action,
+                    "name the action that counts: queue, dispatch or complete",
+                )),
                 false => Ok(None),
             };
         }

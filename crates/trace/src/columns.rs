@@ -50,7 +50,9 @@ pub(crate) enum Code {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnsError {
     /// A name that no column has.
-    #[error("\"{name}\" is no column; there are time, volume, offset, size, op, and \"-\" for one that is not used")]
+    #[error(
+        "\"{name}\" is no column; there are time, volume, offset, size, op, and \"-\" for one that is not used"
+    )]
     UnknownColumn {
         /// The name.
         name: String,

@@ -14,6 +14,8 @@ const UTF16_BYTES_MIN: usize = 8;
 const UNMARKED_UTF16_BYTES_MIN: usize = 32;
 /// Numbers that are enough to look at how their bytes are distributed.
 const NUMBERS_MIN: usize = 256;
+/// So many numbers that are followed by the next higher one are no chance.
+const SUCCESSORS_MIN: usize = 8;
 /// Of so many numbers that are drawn by lot, each byte takes nearly all of its 256 values: 252 are expected, and fewer than 240
 /// of them less often than once in a million times.
 const NUMBERS: usize = 1024;
@@ -123,22 +125,29 @@ pub(crate) fn assumption(format: Format, head: &[u8]) -> Option<String> {
         return Some(assumed);
     }
     let numbers = &numbers[..numbers.len().min(NUMBERS)];
-    let values = [0, 1, 2, 3].map(|place| values_of(numbers, place));
-    let other = if format == Format::U32Be { Format::U32Le } else { Format::U32Be };
-    let (most, least) =
-        if format == Format::U32Be { (values[0], values[3]) } else { (values[3], values[0]) };
-    if numbers.len() == NUMBERS && values.iter().all(|values| *values >= RANDOM_VALUES_MIN) {
+    let is_random = |place| values_of(numbers, place) >= RANDOM_VALUES_MIN;
+    if numbers.len() == NUMBERS && (0..4).all(is_random) {
         return Some(format!(
             "{assumed}. The bytes look random, as those of compressed or encrypted files do: check the format"
         ));
     }
-    // Blocks lie close together more often than far apart: low bytes take more values than high ones.
-    match most > 2 * least {
-        true => {
-            Some(format!("{assumed}. The bytes look more like {other}: compare the results with --format {other}"))
-        }
+    // Where a block is followed by its neighbour, the order is right.
+    let (as_le, as_be) = (successors(numbers, u32::from_le_bytes), successors(numbers, u32::from_be_bytes));
+    let (other, own, others) = match format {
+        Format::U32Le => (Format::U32Be, as_le, as_be),
+        _ => (Format::U32Le, as_be, as_le),
+    };
+    match others >= SUCCESSORS_MIN && others > 2 * own {
+        true => Some(format!(
+            "{assumed}. The bytes look more like {other}: compare the results with --format {other}"
+        )),
         false => Some(assumed),
     }
+}
+
+/// How many numbers are followed by the next higher one.
+fn successors(numbers: &[[u8; 4]], read: impl Fn([u8; 4]) -> u32) -> usize {
+    numbers.windows(2).filter(|pair| read(pair[0]).checked_add(1) == Some(read(pair[1]))).count()
 }
 
 /// How many values a byte of the numbers takes.
@@ -179,9 +188,12 @@ mod tests {
         let bzip2 = b"BZh91AY&SY\xde\xad\xbe\xef\0\0\0\0\0\0";
         let lzma = b"\x5d\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff\0\x11";
         let text = b"1,2\n3,4\n5,6\n7,8\n";
-        for (bytes, told_of) in
-            [(&bzip2[..], "bzip2"), (lzma, "lzma"), (text, "is text"), (b"PK\x03\x04\0\0\0\0", "a ZIP archive")]
-        {
+        for (bytes, told_of) in [
+            (&bzip2[..], "bzip2"),
+            (lzma, "lzma"),
+            (text, "is text"),
+            (b"PK\x03\x04\0\0\0\0", "a ZIP archive"),
+        ] {
             for format in [Format::U32Le, Format::U32Be, Format::OracleGeneral] {
                 let told = told(Some(format), bytes);
                 assert!(told.contains(told_of), "{told_of}: {told}");
@@ -198,8 +210,10 @@ mod tests {
             let bytes = |number: &u32| if swap { number.to_be_bytes() } else { number.to_le_bytes() };
             numbers.iter().flat_map(bytes).collect()
         };
-        let near: Vec<u32> = (0..2000u32).map(|number| 5_000_000 + number * 7 % 1500).collect();
-        let random: Vec<u32> = (1..2000u32).map(|n| n.wrapping_mul(0x9e37_79b9) ^ n.rotate_left(19)).collect();
+        let near: Vec<u32> =
+            (0..2000u32).map(|number| number / 8 * 7919 % 100_000 * 64 + number % 8).collect();
+        let random: Vec<u32> =
+            (1..2000u32).map(|n| n.wrapping_mul(0x9e37_79b9) ^ n.rotate_left(19)).collect();
         let told = |format, bytes: Vec<u8>| assumption(format, &bytes).expect("it is told");
         let right = told(Format::U32Le, of(&near, false));
         assert!(right.contains("u32-le") && right.ends_with("is a read"), "{right}");

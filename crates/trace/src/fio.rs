@@ -117,8 +117,9 @@ mod tests {
 
     fn read(text: &str, mut version: Version) -> (Vec<Access>, Vec<String>) {
         let (mut volumes, mut clock) = (Volumes::new(), Clock::default());
-        let parsed =
-            text.lines().map(|line| parse(line.as_bytes(), &mut version, &mut volumes, &mut clock).expect(line));
+        let parsed = text
+            .lines()
+            .map(|line| parse(line.as_bytes(), &mut version, &mut volumes, &mut clock).expect(line));
         let accesses = parsed.flatten().collect();
         (accesses, volumes.names().to_vec())
     }
@@ -155,8 +156,10 @@ mod tests {
 
     #[test]
     fn logs_may_follow_each_other() {
-        let (accesses, _) =
-            read("f read 0 1\nfio version 3 iolog\n7 f read 1 1\nfio version 2 iolog\nf read 2 1\n", Version::Two);
+        let (accesses, _) = read(
+            "f read 0 1\nfio version 3 iolog\n7 f read 1 1\nfio version 2 iolog\nf read 2 1\n",
+            Version::Two,
+        );
         let times: Vec<_> = accesses.iter().map(|access| access.at).collect();
         assert_eq!(times, [None, Some(Nanos::ZERO), None]);
     }

@@ -165,7 +165,8 @@ mod tests {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let told = "csv".parse::<Format>().expect_err("no format").to_string();
-        let all = "msr, alibaba, tencent, systor, spc, vscsi, blkparse, fio, ids, oracle-general, u32-be or u32-le";
+        let all =
+            "msr, alibaba, tencent, systor, spc, vscsi, blkparse, fio, ids, oracle-general, u32-be or u32-le";
         assert_eq!(told, format!("\"csv\" is no format of a trace; there are {all}"));
     }
 

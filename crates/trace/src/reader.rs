@@ -472,7 +472,11 @@ mod tests {
             (&b"1\n2\n"[..], Options::default(), ""),
             (b"1,a,0,Read,0,512,1\n", Format::Msr.into(), ""),
             (b"1,a,0,Read,0,512,1\n", Options::default(), ""),
-            (b"0,8,512,R,0.5\n", Options::default(), "read as spc, whose columns are volume,offset:sectors,size:bytes"),
+            (
+                b"0,8,512,R,0.5\n",
+                Options::default(),
+                "read as spc, whose columns are volume,offset:sectors,size:bytes",
+            ),
             (b"8,0 1 1 0.000000000 7 Q R 8 + 8 [a]\n", Options::default(), ""),
             (b"8,0 1 1 0.000000000 7 D R 8 + 8 [a]\n", Options::default(), "has no Q events"),
             (b"8,0 1 1 0.000000000 7 C R 8 + 8 [0]\n", Options::default(), "its C events count"),

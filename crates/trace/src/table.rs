@@ -291,11 +291,9 @@ mod tests {
         for line in text.lines() {
             accesses.extend(table.parse(line.as_bytes(), &mut volumes, &mut clock).expect(line));
         }
-        let name =
-            |volume: u32| volumes.names().get(volume as usize).map_or_else(String::new, String::clone);
-        let told = |access: &Access| {
-            (access.at.map(|Nanos(ns)| ns), name(access.volume), access.op, access.place)
-        };
+        let name = |volume: u32| volumes.names().get(volume as usize).map_or_else(String::new, String::clone);
+        let told =
+            |access: &Access| (access.at.map(|Nanos(ns)| ns), name(access.volume), access.op, access.place);
         accesses.iter().map(told).collect()
     }
 

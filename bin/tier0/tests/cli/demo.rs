@@ -36,7 +36,8 @@ fn the_demo_stays_up_until_it_is_told_to_end() {
     let mut demo = Background::of(command);
     let told = demo.read_until(|line| line.starts_with("Ctrl-C"));
     // Paths are as long as they are.
-    let widest = told.lines().filter(|line| !line.contains(text(&place))).map(|line| line.chars().count()).max();
+    let widest =
+        told.lines().filter(|line| !line.contains(text(&place))).map(|line| line.chars().count()).max();
     assert!(widest <= Some(80), "{told}");
     let uri = told.split_whitespace().find(|word| word.starts_with("nbd+unix://")).expect("an address");
     assert!(told.contains("measured through NBD") && told.contains("predicted"), "{told}");

@@ -148,10 +148,22 @@ fn traces_are_read_as_people_have_them() {
         format!("{}\n{}", event("D", "a"), event("C", "0"))
     };
     for (name, trace, options, format, note) in [
-        ("alibaba", lines(&|n| format!("7,R,{},4096,1577808144360767", n * 4096)), &[][..], "alibaba", "columns are volume,op,"),
+        (
+            "alibaba",
+            lines(&|n| format!("7,R,{},4096,1577808144360767", n * 4096)),
+            &[][..],
+            "alibaba",
+            "columns are volume,op,",
+        ),
         ("tencent", lines(&|n| format!("1538323200,{},8,0,1063", n * 8)), &[], "tencent", "read as tencent"),
         ("spc", lines(&|n| format!("0,{},4096,R,0.5", n * 8)), &[], "spc", "read as spc"),
-        ("vscsi", lines(&|n| format!("7,4096,1,read,{},2756778716647", n * 8)), &[], "vscsi", "read as vscsi"),
+        (
+            "vscsi",
+            lines(&|n| format!("7,4096,1,read,{},2756778716647", n * 8)),
+            &[],
+            "vscsi",
+            "read as vscsi",
+        ),
         ("events", lines(&dispatched), &[], "blkparse", "has no Q events"),
         (
             "own",
@@ -169,7 +181,11 @@ fn traces_are_read_as_people_have_them() {
             (&format.into(), &20.into(), &10.into()),
             "{name}"
         );
-        assert!(ended.stderr.contains(note) && (!note.is_empty() || ended.stderr.is_empty()), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains(note) && (!note.is_empty() || ended.stderr.is_empty()),
+            "{}",
+            ended.stderr
+        );
     }
     let trace = file(directory.path(), "own", "1,2\n");
     let refuse_with = |options: &[&str], told: &[&str]| {
@@ -179,8 +195,9 @@ fn traces_are_read_as_people_have_them() {
     refuse_with(&["--columns", "time,lba"], &["\"lba\" is no column"]);
     refuse_with(&["--columns", "time,offset", "--format", "msr"], &["--columns", "--format"]);
     refuse_with(&["--columns", "time,offset,size"], &["own", "line 1", "name all columns"]);
-    let blocks = file(directory.path(), "blocks.bin", &"\u{7}\0\0\0".repeat(20));
-    let ended = run(&["lab", "replay", text(&blocks), "--format", "u32-le", "--size", "1"]);
+    let numbers = (0..20_u8).map(|number| format!("{}\0\0\0", char::from(number))).collect::<String>();
+    let blocks = file(directory.path(), "blocks.bin", &numbers);
+    let ended = run(&["lab", "replay", text(&blocks), "--format", "u32-le", "--size", "10"]);
     assert!(ended.stderr.contains("every 4 bytes are the number of a block"), "{}", ended.stderr);
     assert!(ended.stdout.contains("no budget of writes limits the flash cache"), "{}", ended.stdout);
     let words = file(directory.path(), "words", "7\n8\n9\n10\n11\n12\n");

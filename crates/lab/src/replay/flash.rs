@@ -106,7 +106,10 @@ mod tests {
         };
         let (limited, free) = (of(true), of(false));
         assert!(limited.refused_blocks > 0 && free.refused_blocks == 0, "{limited:?} and {free:?}");
-        assert!(limited.written_blocks <= 2 * 960 + 10 && free.written_blocks > 10 * 960, "{limited:?} and {free:?}");
+        assert!(
+            limited.written_blocks <= 2 * 960 + 10 && free.written_blocks > 10 * 960,
+            "{limited:?} and {free:?}"
+        );
     }
 
     #[test]

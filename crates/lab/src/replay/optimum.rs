@@ -82,7 +82,9 @@ mod tests {
     fn what_never_comes_in_is_not_written() {
         let written = |blocks: &[u64], size: usize| {
             let mut written = Vec::new();
-            misses(of_blocks(blocks.iter().copied()).touches(), size, |_, answer| written.push(answer.is_written));
+            misses(of_blocks(blocks.iter().copied()).touches(), size, |_, answer| {
+                written.push(answer.is_written)
+            });
             written.into_iter().filter(|is_written| *is_written).count()
         };
         assert_eq!(written(&[1, 2, 3, 4, 5], 2), 0, "nothing is asked for again");

@@ -92,10 +92,10 @@ pub(super) fn side_by_side(measured: &LoadReport, predicted: &[Prediction]) -> S
         add(&format!("4 x {}", prediction.drive), prediction.volume_bytes, &prediction.report);
     }
     let classes: Vec<String> =
-        predicted.iter().map(|known| format!("{} is a {}", known.drive, known.class)).collect();
+        predicted.iter().map(|known| format!("{} ({})", known.drive, known.class)).collect();
     let text = format!(
         "These files: measured through NBD. The others: predicted, with the same engine in virtual time on drives of the \
-         catalogue, without network and processors. {}; \"tier0 catalog show {}\" tells what is known of a drive, and what \
+         catalogue, without network and processors: {}. \"tier0 catalog show {}\" tells what is known of a drive, and what \
          is assumed.",
         classes.join(", "),
         predicted.last().map_or("nvme", |prediction| &prediction.drive)
@@ -105,9 +105,7 @@ pub(super) fn side_by_side(measured: &LoadReport, predicted: &[Prediction]) -> S
 
 fn row(cells: [&str; 7]) -> String {
     let [on, volume, iops, read, read_p99, write, write_p99] = cells;
-    format!(
-        " {on:<22} {volume:>8} {iops:>9} {read:>8} {read_p99:>8} {write:>8} {write_p99:>8}\n"
-    )
+    format!(" {on:<22} {volume:>8} {iops:>9} {read:>8} {read_p99:>8} {write:>8} {write_p99:>8}\n")
 }
 
 /// A size for people: whole GB above 10 GB, whole TB above 10 TB.
@@ -128,7 +126,8 @@ mod tests {
     /// Rows were 82 columns wide, and a terminal of 80 cut them.
     #[test]
     fn rows_fit_a_terminal() {
-        let widest = ["4 x sas-15k-146gb-sff", "9999 GB", "1,000,000", "99.9 ms", "99.9 ms", "99.9 ms", "99.9 ms"];
+        let widest =
+            ["4 x sas-15k-146gb-sff", "9999 GB", "1,000,000", "99.9 ms", "99.9 ms", "99.9 ms", "99.9 ms"];
         let live = ["1000", "1,000,000", "10000", "99.9 ms", "99.9 ms", "checking all that was written"];
         for text in [row(widest), line(live)] {
             assert!(text.trim_end().chars().count() < COLUMNS, "{text}");

@@ -8,9 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tier0_description::FLASH_WRITES_PER_DAY;
 use tier0_lab::LabError;
-use tier0_lab::replay::{
-    FLASH, LoadOptions, Plan, Replayed, Requests, Sampled, Tried, Writes, load, replay,
-};
+use tier0_lab::replay::{FLASH, LoadOptions, Plan, Replayed, Requests, Sampled, Tried, Writes, load, replay};
 use tier0_lab::report::{Provenance, ReplayTitle, replay_html};
 use tier0_policy::PolicyKind;
 use tier0_trace::{Action, Columns, Format, Options};

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use tier0_units::{ByteCount, Nanos, counted};
 
+use super::super::{COLUMNS, paragraph};
 use super::modelled::{DATA, DISK, DISKS, FLASH, PAGE, VOLUME_SIZE};
 use super::phases::{Figures, Phase, PhaseReport};
-use super::super::{COLUMNS, paragraph};
 use super::{Caches, QUEUE_DEPTH, READ_PERCENT, ZIPF};
 use crate::mounting::command;
 use crate::output::{print, thousands};
@@ -105,7 +105,7 @@ pub(super) fn summary(caches: &Caches) -> String {
             &memory,
             &flash,
             &disks,
-            &faster.map_or_else(String::new, |faster| format!("{faster:.1} x")),
+            &faster.map_or_else(String::new, factor),
         ]);
     }
     let told = format!(
@@ -122,9 +122,10 @@ pub(super) fn summary(caches: &Caches) -> String {
 
 fn row(cells: [&str; 9]) -> String {
     let [phase, iops, read, p99, write, memory, flash, disks, faster] = cells;
-    format!(
-        " {phase:<11}  {iops:>7}  {read:>7}  {p99:>7}  {write:>7}  {memory:>6}  {flash:>6}  {disks:>6}  {faster:>6}\n"
-    )
+    let row = format!(
+        " {phase:<11}  {iops:>7}  {read:>7}  {p99:>7}  {write:>7}  {memory:>6}  {flash:>6}  {disks:>6}  {faster:>6}"
+    );
+    format!("{}\n", row.trim_end())
 }
 
 /// What makes the figures say little: a machine that is busy with other work is not as fast as the drives that it plays.
@@ -161,6 +162,10 @@ fn slow_flash(reads: u64) -> Option<String> {
             counted(reads, "read")
         )
     })
+}
+
+fn factor(factor: f64) -> String {
+    if factor < 9.95 { format!("{factor:.1} x") } else { format!("{factor:.0} x") }
 }
 
 /// By which factor a latency is less than the first.
@@ -212,14 +217,14 @@ mod tests {
         let widest =
             ["100.5", "disks alone", "123,456", "99.9 ms", "99.9 ms", "99.9 ms", "100 %", "100 %", "100 %"];
         assert_fits(&line(widest));
-        assert_fits(&summary(&caches([10_000_000, 9_990_000, 100_000], 1)));
+        assert_fits(&summary(&caches([10_000_000, 11_000_000, 10_000], 1)));
     }
 
     /// A busy machine had the demo show reads that were "0.9 x" as fast, and nothing said why.
     #[test]
     fn a_busy_machine_is_told_before_the_figures() {
         let quiet = summary(&caches([10_000_000, 5_000_000, 1_000_000], 0));
-        assert!(quiet.contains("10.0 x") && !quiet.contains("busy with other work"), "{quiet}");
+        assert!(quiet.contains("10 x") && !quiet.contains("busy with other work"), "{quiet}");
         for (read_ns, devices_off, told) in [
             ([10_000_000, 11_000_000, 1_000_000], 0, "reads became slower when a cache was added."),
             ([10_000_000, 5_000_000, 1_000_000], 1, "switched the flash cache off."),
