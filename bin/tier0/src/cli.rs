@@ -5,6 +5,7 @@ use clap::{ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches,
 
 use crate::exit;
 use crate::failure::Failure;
+use crate::logging;
 use crate::output;
 use crate::verb::{
     admin, catalog, check, completions, config, create, demo, events, iostat, lab, load, serve, status,
@@ -95,6 +96,16 @@ pub(crate) enum Verb {
     Catalog(catalog::Catalog),
     /// Print completions for a shell
     Completions(completions::Completions),
+}
+
+impl Verb {
+    /// What it logs where nothing asks for more or less.
+    pub(crate) fn log_default(&self) -> logging::Default {
+        match self {
+            Verb::Demo(_) => logging::Default::OfProgram,
+            _ => logging::Default::Warnings,
+        }
+    }
 }
 
 fn help(examples: &str) -> String {

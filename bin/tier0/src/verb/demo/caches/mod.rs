@@ -62,6 +62,10 @@ pub(super) struct Caches {
     memory_bytes: u64,
     /// What the flash cache may hold.
     flash_bytes: u64,
+    /// Parts of the flash drive that failed or were too slow, so that they were switched off.
+    flash_devices_off: u64,
+    /// How many processes wanted a core of this machine, the mean of the last minute; none where it does not say.
+    load_average: Option<f64>,
     /// What each phase came to, in their order.
     phases: Vec<PhaseReport>,
 }
@@ -172,9 +176,17 @@ impl Caches {
             data_bytes: modelled::DATA.0,
             memory_bytes: io.read_cache.map_or(0, |cache| cache.room_bytes),
             flash_bytes: io.flash_cache.map_or(0, |cache| cache.room_bytes),
+            flash_devices_off: io.flash_cache.map_or(0, |cache| cache.devices_off),
+            load_average: load_average(),
             phases,
         })
     }
+}
+
+/// The first figure of the kernel's load averages.
+fn load_average() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
 }
 
 /// Writes each page once, one after the other: several at once would not end together.
