@@ -33,7 +33,7 @@ fn a_wrong_array_file_is_named_with_line_field_and_remedy() {
     changed("set_size = 4", "set_size = 4\ndrives = \"d*\"", &["pool.drives", "a list", "write [\"d*\"]"]);
     changed("\"24MiB\"", "\"24MiB\"\nthin = yes", &["volume.thin", "yes is no value", "write true"]);
     changed("\"24MiB\"", "24MiB", &["volume.size", "a text has quotes", "\"24MiB\""]);
-    changed("\"24MiB\"", "64", &["volume.size", "64B", "a number without one is bytes"]);
+    changed("\"24MiB\"", "64", &["volume.size", "64B", "a number without a unit is bytes"]);
     changed("[array]\n", "[array]\ncontrol_mode = 0600\n", &["array.control_mode", "\"0600\""]);
     changed("name = \"test\"", "", &["array", "\"name\" is missing"]);
     changed("stripe_unit = \"64KiB\"", "stripe = 3", &["line 14", "stripe"]);

@@ -13,12 +13,14 @@ mod cores;
 mod create;
 mod examine;
 mod identity;
+mod layout;
 mod media;
 pub(crate) mod medium;
 mod missing;
 mod opening;
 mod places;
 pub mod recover;
+mod rehearsal;
 mod room;
 
 use std::collections::BTreeMap;
@@ -37,13 +39,15 @@ use uuid::Uuid;
 pub use assemble::{open, rehearse, witness_fault};
 pub(crate) use consent::Consents;
 pub use copies::look_for_copies;
-pub use create::{CreateOptions, create, rehearse_creation};
+pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, check_blank, open_new_medium};
 pub(crate) use examine::examine;
+pub use layout::{DriveLayout, GroupLayout, PartLayout, PoolLayout, VolumeLayout};
 pub(crate) use media::drive_at;
 pub(crate) use medium::Medium;
 pub(crate) use missing::Owner;
 pub use places::{Displaced, look_at_places};
+pub use rehearsal::{HeldDrive, Rehearsal, is_virtual, rehearse_creation};
 
 use crate::ArrayError;
 
@@ -132,6 +136,7 @@ struct OpenPool {
     /// Parts of its write log; none where there is no log.
     log_parts: usize,
     volumes: Vec<(String, ByteCount)>,
+    layout: PoolLayout,
 }
 
 impl OpenArray {
@@ -183,6 +188,11 @@ impl OpenArray {
     pub fn volumes(&self) -> impl Iterator<Item = (&str, ByteCount)> {
         let volumes = self.pools.iter().flat_map(|pool| &pool.volumes);
         volumes.map(|(name, size)| (name.as_str(), *size))
+    }
+
+    /// The layout of each pool, in order.
+    pub fn layouts(&self) -> impl Iterator<Item = &PoolLayout> {
+        self.pools.iter().map(|pool| &pool.layout)
     }
 
     /// The pools in order: name, RAID level, drives, drives lost, usable space, free space.
@@ -258,6 +268,7 @@ impl OpenPool {
         let serves = |copy: &&LogCopy| state.is_active(copy.member);
         let rings = state.log().rings.iter();
         OpenPool {
+            layout: PoolLayout::of(state),
             name: state.name().to_owned(),
             level: tier0_plan::levels(state),
             drives: there.clone().count(),
