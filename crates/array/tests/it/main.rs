@@ -15,5 +15,6 @@ mod recovery;
 mod rejoin;
 mod removal;
 mod rig;
+mod shrink;
 mod simulated_array;
 mod volumes;
