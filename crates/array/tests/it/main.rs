@@ -15,6 +15,7 @@ mod recovery;
 mod rejoin;
 mod removal;
 mod rig;
+mod scrubs;
 mod shrink;
 mod simulated_array;
 mod volumes;
