@@ -20,6 +20,7 @@ mod opening;
 mod places;
 pub mod recover;
 mod room;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,7 @@ pub(crate) use media::drive_at;
 pub(crate) use medium::Medium;
 pub(crate) use missing::Owner;
 pub use places::{Displaced, look_at_places};
+pub use stored::{StoredVolume, stored_volumes};
 
 use crate::ArrayError;
 
