@@ -219,8 +219,8 @@ fn homeless_control(description: &Description) -> Option<String> {
 
 fn text(description: &Description, found: &Found) -> String {
     let read = match found.served {
-        true => "compared with the array that is served: a start would not be refused",
-        false => "no server serves it; as its drives are, a start would not be refused",
+        true => "running; compared with the running array, checks passed",
+        false => "not running; checks passed",
     };
     let mut text = format!("{}\n{}\n", wrapped(&description.outline(), "  "), wrapped(read, "  "));
     for finding in &found.findings {
