@@ -14,23 +14,23 @@ use crate::verb::{
 const EXAMPLES: &str = "\
 Examples:
   tier0 demo
-      see it work in a minute, on files
+      a demonstration on files, in a minute
   tier0 create array.toml
-      put an array on drives
+      create an array on drives
   tier0 serve array.toml
       serve its volumes over NBD
   tier0 status array.toml
-      how it does: drives, rebuild, scrub, log, space
+      health, drives, rebuild, scrub, log, space
   tier0 load nbd://localhost/lun0
       measure an NBD export
   tier0 lab run ps6100xv
       reproduce a published evaluation of an array
   tier0 catalog list
-      what is known of drives, links and arrays
+      drives, links and arrays with their parameters
   tier0 completions bash
       completions for the shell
   tier0 help catalog
-      all about one verb";
+      help on one verb";
 
 /// A storage array for databases, and the laboratory that predicts it.
 #[derive(Debug, Parser)]
@@ -48,10 +48,10 @@ pub(crate) struct Cli {
 /// Options of every verb.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
-    /// Log more to stderr; twice and three times for still more
+    /// Log more to stderr; repeat for more detail
     #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Log errors alone to stderr and show no progress; twice for no log at all
+    /// Log only errors to stderr and show no progress; twice: log nothing. "status" prints nothing
     #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
     pub(crate) quiet: u8,
 }
@@ -59,39 +59,39 @@ pub(crate) struct Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// See it work: an array on files, served, loaded, predicted on other drives, and cached
+    /// Demonstrate an array on files: served, loaded, predicted on other drives, and cached
     Demo(demo::Demo),
-    /// Put a new array on drives
+    /// Create a new array on drives
     Create(create::Create),
     /// Serve an array's volumes over NBD until Ctrl-C
     Serve(serve::Serve),
-    /// Show how a running array does; the exit code tells monitoring
+    /// Show the state of a running array; the exit code is for monitoring
     Status(status::StatusVerb),
-    /// Show what the volumes and drives of a running array do, and how long it takes
+    /// Show I/O rates and latencies of the volumes and drives of a running array
     Iostat(iostat::Iostat),
-    /// Show what has happened to an array, also while it is not served
+    /// Show the event history of an array, running or not
     Events(events::Events),
-    /// Say what an array file would do, without doing it
+    /// Check an array file: what the next start would do (dry run)
     Check(check::Check),
-    /// Print the array file of what a running array is
+    /// Print the array file that describes a running array
     Config(config::Config),
     /// Fail, add, remove or replace drives of a running array
     #[command(subcommand)]
     Drive(admin::Drive),
-    /// Grow a running array's pool, change its reserve; recover one that no start opens
+    /// Grow and rebalance pools, change their log, caches and reserve; recover one that does not start
     #[command(subcommand)]
     Pool(admin::Pool),
-    /// Verify everything a running array stores, and repair what is wrong
+    /// Verify all data that a running array stores, and repair errors
     Scrub(admin::Scrub),
-    /// Create volumes of a running array, change their write cache
+    /// List, create, clone, resize, rename and delete volumes; switch their caches
     #[command(subcommand)]
     Volume(admin::Volume),
-    /// Drive a load against an NBD export, a file, a device, or an array in virtual time
+    /// Run a load against an NBD export, a file, a device, or an array in virtual time
     Load(Box<load::Load>),
-    /// Predict, and see how far predictions can be trusted
+    /// Predict performance, and validate predictions
     #[command(subcommand)]
     Lab(lab::Lab),
-    /// What is known of drives, links and arrays, with its sources
+    /// Show the catalog of drives, links and arrays, with sources
     #[command(subcommand)]
     Catalog(catalog::Catalog),
     /// Print completions for a shell

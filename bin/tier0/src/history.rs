@@ -240,7 +240,7 @@ fn unended(before: &[KeptEvent], array: &str) -> Option<KeptEvent> {
         return None;
     }
     let what = format!(
-        "the server before has ended without saying so (it was killed, or its machine stopped); its last event is of {}",
+        "the previous server exited uncleanly (killed, or its machine stopped); its last event is of {}",
         last.time.strftime("%F %TZ")
     );
     tracing::warn!("{what}");

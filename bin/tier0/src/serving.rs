@@ -370,8 +370,13 @@ struct NbdExports(Server<Volume>);
 
 impl ExportRegistry for NbdExports {
     fn offer(&self, volume: Volume) -> Result<(), String> {
-        let options = ExportOptions::named(volume.name());
+        let options = ExportOptions::named(&*volume.name());
         self.0.replace_export(options, volume).map_err(|error| error.to_string())
+    }
+
+    fn rename(&self, from: &str, volume: Volume) -> Result<(), String> {
+        let options = ExportOptions::named(&*volume.name());
+        self.0.rename_export(from, options, volume).map_err(|error| error.to_string())
     }
 
     fn users(&self, name: &str) -> usize {

@@ -140,8 +140,8 @@ impl Twin {
 
     fn choose(&self, volumes: Vec<Volume>, name: Option<&str>) -> Result<Volume, Failure> {
         let array = &self.description.name;
-        let names: Vec<String> = volumes.iter().map(|volume| volume.name().to_owned()).collect();
-        let chosen = volumes.into_iter().find(|volume| name.is_none_or(|name| volume.name() == name));
+        let names: Vec<String> = volumes.iter().map(|volume| volume.name().to_string()).collect();
+        let chosen = volumes.into_iter().find(|volume| name.is_none_or(|name| *volume.name() == *name));
         chosen.ok_or_else(|| {
             Failure::Input(match name {
                 Some(name) => {

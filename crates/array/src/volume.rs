@@ -42,9 +42,14 @@ impl Volume {
         (0..count).filter_map(|number| Volume::of(shard, number)).collect()
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.io.name
+    /// Its name now.
+    pub fn name(&self) -> Rc<str> {
+        self.io.name()
+    }
+
+    /// From now on it has this name in this shard.
+    pub(crate) fn rename(&self, name: &str) {
+        self.io.rename(name);
     }
 
     /// How its write cache stands in this shard; volumes of a group of sets share it.

@@ -240,7 +240,7 @@ impl Control {
         self.core(number).taken_out.borrow_mut().insert(place);
         self.take_out(number, place).await;
         self.start_rebuilds(number);
-        Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
+        Ok(format!("failed drive {name}; \"tier0 status\" shows the rebuild"))
     }
 
     pub(super) async fn add_drive(

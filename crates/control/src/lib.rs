@@ -46,6 +46,7 @@ mod report_io;
 mod restripe;
 mod returning;
 mod scrub;
+mod shrink;
 mod space;
 mod stats;
 mod verdict;

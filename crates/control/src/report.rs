@@ -18,7 +18,7 @@ use super::space::{Part, Spares};
 use super::{Control, PoolControl, PoolCore};
 use crate::admin::{
     GroupStatus, Health, IntegrityStatus, LaneStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose,
-    RebuildStatus, ScrubStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
+    RebuildStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
 };
 use crate::message::command::ShardReport;
 use crate::stats::PoolStats;
@@ -41,9 +41,9 @@ impl Control {
             Some((pool, problem)) if self.pools.len() > 1 => format!("pool {}: {problem}", pool.name),
             Some((_, problem)) => problem.clone(),
             None if self.pools.iter().all(|pool| sets_tolerance(&pool.core) > 0) => {
-                "all is well: every drive serves, everything is redundant".to_owned()
+                "healthy: all drives online, fully redundant".to_owned()
             }
-            None => "all is well: every drive serves".to_owned(),
+            None => "healthy: all drives online".to_owned(),
         };
         let events = self.events.all(self.world.now());
         Status {
@@ -71,7 +71,6 @@ impl Control {
         let log = log_status(core, &state, reports);
         let parts = core.parts(reports);
         let rebuild = core.rebuild.is_running().then(|| self.rebuild_status(core, &state, &sets));
-        let scrub = scrub_status(core);
         let lost = reports.iter().flat_map(|report| report.lost.iter().cloned()).collect();
         let (lost, not_listed) = lost_ranges(lost, |number| {
             let volume = state.volumes().find(|volume| volume.number == number);
@@ -133,7 +132,8 @@ impl Control {
             groups: groups_status(&state, &parts, reports),
             rebuild,
             restripe: core.restripe_status(self.world.now()),
-            scrub,
+            scrub: core.scrub.status(self.world.now()),
+            scrubs_finished: state.scrub().passes,
             log: Some(log),
             cache: state.cache_switches(),
             space: core.space_status(&parts, is_paused),
@@ -494,19 +494,6 @@ fn log_status(core: &PoolCore, state: &PoolState, reports: &[ShardReport]) -> Lo
     }
 }
 
-fn scrub_status(core: &PoolCore) -> Option<ScrubStatus> {
-    let shared = core.scrub.shared.borrow();
-    let shared = shared.as_ref()?;
-    let total = core.scrub.slots_total.get().max(1);
-    Some(ScrubStatus {
-        running: core.scrub.running.get(),
-        progress: (shared.slots_done() as f64 / total as f64).min(1.0),
-        pages_verified: shared.pages(),
-        repaired: shared.repaired(),
-        unrecoverable: shared.unrecoverable(),
-    })
-}
-
 fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
     let volume = |volume: &tier0_pool::Volume| VolumeStatus {
         name: volume.name.clone(),
@@ -519,6 +506,7 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
         read_cache: state.caching(volume).read,
         group: state.name_of_group(volume.group).map(str::to_owned),
         family: state.family_names(volume),
+        connections: stats.connections.iter().filter(|one| one.volume == volume.name).count(),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),
     };
     state.volumes().filter(|volume| !volume.is_unfinished()).map(volume).collect()

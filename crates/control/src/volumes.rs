@@ -1,10 +1,11 @@
-//! Volumes created, resized and deleted while the array runs: the metadata first, then the shards; of a volume that goes,
-//! hosts and shards first.
+//! Volumes created, grown, renamed and deleted while the array runs: the metadata first, then the shards; of a volume that
+//! goes, hosts and shards first. [`shrink`](super::shrink) makes them smaller.
 //!
 //! A crash leaves a volume as it was before or as it is after: what decides is its record in the metadata journal. The
 //! slots of a deleted volume are lent again only when no shard knows them any more.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tier0_description::{VOLUME_SIZE, VolumeDescription, is_name};
 use tier0_plan::{PlanError, check_fits, new_volume};
@@ -93,7 +94,8 @@ impl Control {
         let (now, sectors) = (SectorCount(record.sectors).bytes(), SectorCount::in_bytes(size).0);
         if sectors < record.sectors {
             return Err(AdminError::new(format!(
-                "volume {name:?} has {now:#} and can only grow; create a smaller one and copy what it holds"
+                "volume {name:?} has {now:#}, and resize makes volumes larger only; \"tier0 volume shrink\" makes it smaller and \
+                 discards what it holds beyond {size:#}"
             )));
         }
         if sectors == record.sectors {
@@ -105,7 +107,26 @@ impl Control {
         self.command(|reply| VolumesCommand::Resize { number, sectors, reply }).await?;
         self.offer_volume(number).await?;
         Ok(format!(
-            "volume {name} has grown from {now:#} to {size:#}; clients that are connected see it when they connect again"
+            "volume {name} has grown from {now:#} to {size}; connected clients see the new size when they reconnect"
+        ))
+    }
+
+    /// Gives a volume another name. Connections keep the volume that they use; its old name is free for another volume.
+    pub(super) async fn rename_volume(self: &Rc<Self>, name: &str, new: &str) -> Done {
+        let _turn = self.turn.acquire(1).await;
+        let Meant { pool, record, number } = self.volume_meant(name)?;
+        if name == new {
+            return Ok(format!("volume {name} has that name already; nothing is changed"));
+        }
+        self.check_is_new(new)?;
+        let renamed = MetaRecord::VolumeRenamed { volume: record.number, name: new.to_owned() };
+        self.core(pool).metadata.commit(vec![renamed]).await.map_err(AdminError::from)?;
+        let new: Arc<str> = new.into();
+        let rename = |reply| VolumesCommand::Rename { number, name: new.clone(), reply };
+        let renamed = self.command(rename).await?;
+        renamed.into_iter().collect::<Result<(), String>>().map_err(AdminError::failed)?;
+        Ok(format!(
+            "renamed volume {name} to {new}; clients stay connected, and reconnect under the new name"
         ))
     }
 
@@ -153,7 +174,16 @@ impl Control {
         Ok(format!("volume {name} is deleted"))
     }
 
-    async fn withdraw_volume(&self, name: &str, number: u32, force: bool) -> Result<(), AdminError> {
+    /// Offers a volume no more.
+    ///
+    /// # Errors
+    /// It is used, and not to be taken from its users: then some shards may have withdrawn it.
+    pub(super) async fn withdraw_volume(
+        &self,
+        name: &str,
+        number: u32,
+        force: bool,
+    ) -> Result<(), AdminError> {
         let answers = self.command(|reply| VolumesCommand::Withdraw { number, force, reply }).await?;
         let users: usize = answers.into_iter().filter_map(Result::err).sum();
         if users == 0 {
@@ -223,8 +253,13 @@ fn no_room(error: PlanError) -> AdminError {
     ))
 }
 
-fn check_size(size: ByteCount) -> Result<(), AdminError> {
-    VOLUME_SIZE.check(size).map_err(AdminError::new)
+pub(super) fn check_size(size: ByteCount) -> Result<(), AdminError> {
+    if size.0 == 0 || !size.0.is_multiple_of(4096) {
+        return Err(AdminError::new(format!(
+            "a size of {size} does not do; use a multiple of 4KiB with its unit, as in 64GiB: a number without one is bytes"
+        )));
+    }
+    Ok(())
 }
 
 fn one_slot(slot: &SlotRef) -> SlotRun {

@@ -342,7 +342,7 @@ impl Running for RunningArray {
 
     fn scratch(&self) -> Vec<(String, Volume)> {
         let later = self.engine.volumes().into_iter().filter(|volume| !is_first(volume));
-        later.map(|volume| (volume.name().to_owned(), volume)).collect()
+        later.map(|volume| (volume.name().to_string(), volume)).collect()
     }
 
     async fn status(&self) -> Status {
@@ -424,6 +424,10 @@ impl Running for RunningArray {
                     pool.drives.iter().filter(|drive| drive.class == Some(DriveClass::Flash)).count();
                 let size = ByteCount(chunklets * holders as u64 * self.chunklet_bytes);
                 self.ask(AdminRequest::PoolFlashCache { pool: None, size, drives: Vec::new() }).await
+            }
+            Admin::ShrinkVolume { name, sectors } => {
+                let size = ByteCount(sectors * SECTOR_BYTES);
+                self.ask(AdminRequest::VolumeShrink { volume: name, size, force: false }).await
             }
             Admin::DeleteVolume { name } => {
                 self.ask(AdminRequest::VolumeDelete { volume: name, force: false }).await

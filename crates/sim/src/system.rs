@@ -230,6 +230,13 @@ pub enum Admin {
         /// Chunklets on each of its drives.
         chunklets: u64,
     },
+    /// Makes a volume smaller.
+    ShrinkVolume {
+        /// Its name.
+        name: String,
+        /// Its size from then on.
+        sectors: u64,
+    },
     /// Deletes a volume.
     DeleteVolume {
         /// Its name.
@@ -259,6 +266,7 @@ impl Admin {
             }
             Admin::SwitchPool { read, write } => format!("switch caches, read: {read:?}, write: {write:?}"),
             Admin::SizeFlashCache { chunklets } => format!("flash cache of {chunklets} chunklets a drive"),
+            Admin::ShrinkVolume { name, sectors } => format!("shrink volume {name} to {sectors} sectors"),
             Admin::DeleteVolume { name } => format!("delete volume {name}"),
         }
     }

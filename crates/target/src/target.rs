@@ -135,13 +135,36 @@ impl<T: 'static> Target<T> {
     /// Offers `target` under a name, in the place of what is offered under it, if anything is. Clients that are connected
     /// keep what they have been told.
     pub fn replace_export(&self, options: ExportOptions, target: T) {
-        let export = Rc::new(Export { options, target });
+        let name = options.name.clone();
+        self.put_export(&name, Export { options, target });
+    }
+
+    /// Offers `export` in the place of what is offered under a name, or beside the others.
+    fn put_export(&self, name: &str, export: Export<T>) {
+        let export = Rc::new(export);
         let mut all: Vec<Rc<Export<T>>> = self.exports().to_vec();
-        match all.iter_mut().find(|known| known.options.name == export.options.name) {
+        match all.iter_mut().find(|known| known.options.name == name) {
             Some(known) => *known = export,
             None => all.push(export),
         }
         *self.0.exports.borrow_mut() = all.into();
+    }
+
+    /// Offers `target` under the name of `options`, and no more under the name `from`. Connections that use that export go
+    /// on, and count as users of the new name, with what they and those before them have asked.
+    pub fn rename_export(&self, from: &str, options: ExportOptions, target: T) {
+        let name = options.name.clone();
+        for live in self.0.connections.borrow().values() {
+            if let Some(export) = live.export.borrow_mut().as_mut().filter(|export| *export == from) {
+                export.clone_from(&name);
+            }
+        }
+        let mut ended = self.0.ended_users.borrow_mut();
+        if let Some(before) = ended.remove(from) {
+            ended.insert(name, before);
+        }
+        drop(ended);
+        self.put_export(from, Export { options, target });
     }
 
     /// Connections that use an export.

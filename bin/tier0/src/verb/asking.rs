@@ -22,7 +22,7 @@ use crate::patience::within;
 /// How long files may take that the array file or the server names.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
-/// A thin volume that is to become larger than so many times its pool takes consent: no administrator promises more in earnest.
+/// A thin volume that is to become larger than so many times its pool takes consent: most likely the size is a typing error.
 const RESIZE_FACTOR: u64 = 10;
 
 /// How the answer is given.
@@ -36,7 +36,7 @@ pub(crate) struct Answering {
 /// Consent that is given beforehand.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Agreement {
-    /// Agree to what it costs instead of being asked
+    /// Skip the confirmation prompt
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -108,7 +108,26 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
     let Ok(file) = Description::read(array) else { return text };
     match request {
         AdminRequest::VolumeDelete { volume, .. } if file.volumes.iter().any(|one| one.name == *volume) => {
-            format!("{text}; take it out of the array file too, or the next start creates it anew, empty")
+            format!(
+                "{text}; remove it from the array file too, or the next start creates an empty volume of that name"
+            )
+        }
+        AdminRequest::VolumeRename { volume, name } if volume != name => {
+            match file.volumes.iter().any(|one| one.name == *volume) {
+                true => format!(
+                    "{text}; rename it in the array file too, or the next start creates an empty volume {volume:?}"
+                ),
+                false => text,
+            }
+        }
+        AdminRequest::VolumeShrink { volume, size, .. } => {
+            let named = file.volumes.iter().find(|one| one.name == *volume);
+            match named.map(|named| named.sectors.bytes()).filter(|in_file| in_file != size) {
+                Some(in_file) => {
+                    format!("{text}; the array file still says {in_file}, which has no effect: correct it")
+                }
+                None => text,
+            }
         }
         AdminRequest::VolumeCache { volume, read, write } => {
             let named = file.volumes.iter().find(|one| one.name == *volume);
@@ -135,14 +154,14 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
             let told = |pools: &[(String, bool)], fact: &str| {
                 let names: Vec<&str> = pools.iter().map(|(name, _)| name.as_str()).collect();
                 (!names.is_empty())
-                    .then(|| format!("; the array file leads to {} {fact}", named("pool", &names)))
+                    .then(|| format!("; the array file names {fact} {}", named("pool", &names)))
             };
-            let none = told(&with_none, "by no drive that stays, and a start would not find it");
-            let one = told(&with_one, "by one drive alone, without which a start would not find it");
+            let none = told(&with_none, "no remaining drive, so the next start cannot find it, of");
+            let one = told(&with_one, "only one drive, without which the next start cannot find it, of");
             let facts: String = none.into_iter().chain(one).collect();
             match facts.is_empty() {
                 true => text,
-                false => format!("{text}{facts}: put what \"tier0 config\" prints in the file's place"),
+                false => format!("{text}{facts}: replace the file by the output of \"tier0 config\""),
             }
         }
         _ => text,
@@ -161,7 +180,7 @@ fn with_what_the_file_says(text: String, section: &str, says: [Option<String>; 2
     match says.is_empty() {
         true => text,
         false => format!(
-            "{text}; the array file says {} of {section}, which counts again from the next start on: correct it too",
+            "{text}; the array file says {} for {section}, which takes effect again at the next start: correct it too",
             says.join(" and ")
         ),
     }
@@ -193,6 +212,7 @@ fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreeme
             | AdminRequest::DriveRemove { force: true, .. }
             | AdminRequest::VolumeDelete { .. }
             | AdminRequest::VolumeResize { .. }
+            | AdminRequest::VolumeShrink { .. }
     );
     if yes || !costs {
         return Ok(());
@@ -240,7 +260,7 @@ fn overwriting(
         Err(Failure::Held(refused)) => {
             // The remedy behind the fact is to ask for what has been asked for.
             let held = refused.split("; ").next().unwrap_or_default();
-            consent::obtain(&format!("{held}: it is overwritten, and what it holds is lost"), false)?;
+            consent::obtain(&format!("{held}: all data on it will be lost"), false)?;
             server.ask(request)
         }
         // What is refused for another reason may be done with force.
@@ -258,9 +278,8 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             let drive = &pool.drives[place];
             match drive.state {
                 DriveState::Active => Some(without_drive(pool, drive)),
-                _ => (pool.integrity.unrecoverable > 0).then(|| {
-                    format!("what drive {name:?} may hold of the pages of which no copy is right is given up")
-                }),
+                _ => (pool.integrity.unrecoverable > 0)
+                    .then(|| format!("pages that have a valid copy on drive {name:?} only are lost")),
             }
         }
         AdminRequest::VolumeDelete { volume: name, .. } => {
@@ -269,12 +288,10 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             let (size, holds) = (ByteCount(volume.size_bytes), ByteCount(volume.mapped_bytes));
             let stays = match volume.family.as_slice() {
                 [] => String::new(),
-                [other] => format!("; what {other} has of it stays"),
-                others => format!("; what the {} others of its family have of it stays", others.len()),
+                [other] => format!("; volume {other}, which shares data with it, keeps its own"),
+                others => format!("; the {} volumes that share data with it keep their own", others.len()),
             };
-            Some(format!(
-                "volume {name:?} of {size} is deleted for good, with the {holds} that are stored in it{stays}"
-            ))
+            Some(format!("volume {name:?} of {size} is deleted with all its data ({holds}){stays}"))
         }
         AdminRequest::VolumeResize { volume: name, size } => {
             let found = |pool: &'_ PoolStatus| pool.volumes.iter().position(|volume| volume.name == *name);
@@ -284,13 +301,22 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             // A thick one is refused.
             (is_far && volume.thin).then(|| {
                 format!(
-                    "volume {name:?} of {} is promised {size}, where pool {} has {} in all, and no volume is ever made \
-                     smaller again",
+                    "volume {name:?} grows from {} to {size}, more than {RESIZE_FACTOR} times the size of pool {} ({})",
                     ByteCount(volume.size_bytes),
                     pool.name,
                     ByteCount(pool.space.usable_bytes)
                 )
             })
+        }
+        AdminRequest::VolumeShrink { volume: name, size, .. } => {
+            let mut volumes = status.pools.iter().flat_map(|pool| &pool.volumes);
+            // One that is not larger is refused, or left as it is.
+            let volume = volumes.find(|volume| volume.name == *name && volume.size_bytes > size.0)?;
+            Some(format!(
+                "volume {name:?} shrinks from {} to {size}: all data beyond {size} is lost, so shrink the file system on it \
+                 first",
+                ByteCount(volume.size_bytes)
+            ))
         }
         _ => None,
     }
@@ -302,17 +328,20 @@ fn without_drive(pool: &PoolStatus, drive: &DriveStatus) -> String {
         others.filter(|other| other.state == DriveState::Active).map(|other| other.chunklets_free).sum();
     let until = match free < drive.chunklets_used {
         true => format!(
-            "the others have {} for the {} it uses, so this lasts until a drive is added",
+            "the others have {} for the {} it uses, so the pool stays degraded until a drive is added",
             counted(free, "free chunklet"),
             drive.chunklets_used
         ),
-        false => "this lasts until all of it is rebuilt on the others".to_owned(),
+        false => "the pool is degraded until the rebuild on the other drives ends".to_owned(),
     };
     let less = match pool.raid.split(' ').next().unwrap_or_default() {
         "raid6" => "survives one further failure instead of two",
         "raid5" | "raid50" => "survives no further failure",
-        "raid1" | "raid10" => "has what this drive holds only once",
+        "raid1" | "raid10" => "keeps a single copy of the data on this drive",
         _ => "is less redundant",
     };
-    format!("drive {:?} leaves service: pool {} ({}) {less}, and {until}", drive.name, pool.name, pool.raid)
+    format!(
+        "drive {:?} goes out of service: pool {} ({}) {less}, and {until}",
+        drive.name, pool.name, pool.raid
+    )
 }

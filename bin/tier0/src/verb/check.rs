@@ -280,12 +280,8 @@ fn homeless_control(description: &Description) -> Option<String> {
 fn text(description: &Description, file: &Path, found: &Found) -> String {
     let file = file.display();
     let read = match (found.state, found.refused) {
-        (State::Served, _) => {
-            "compared with the array that is served: a start would not be refused".to_owned()
-        }
-        (State::NotServed, _) => {
-            "no server serves it; as its drives are, a start would not be refused".to_owned()
-        }
+        (State::Served, _) => "running; compared with the running array, checks passed".to_owned(),
+        (State::NotServed, _) => "not running; checks passed".to_owned(),
         (State::NotCreated, false) => {
             format!("the array does not exist yet; \"tier0 create {file}\" would make this layout")
         }

@@ -53,18 +53,32 @@ fn split<'a>(
         |key: &str| known.iter().any(|words| words.split_once('=').is_some_and(|(own, _)| own == key));
     let mut split: Vec<(&str, &str)> = Vec::new();
     for setting in settings {
-        let Some((key, value)) = setting.split_once('=').filter(|(key, _)| is_known(key)) else {
-            return Err(Failure::Input(format!(
-                "{setting:?} is nothing that can be set of a {thing}; use {}",
-                known.join(" or ")
-            )));
+        let Some((key, value)) = setting.split_once('=') else {
+            return Err(Failure::Input(format!("{setting:?} has no value; use {}", known.join(" or "))));
         };
+        if !is_known(key) {
+            return Err(unknown(thing, key, known));
+        }
         if split.iter().any(|(other, _)| *other == key) {
-            return Err(Failure::Input(format!("{key} is set twice; say it once")));
+            return Err(Failure::Input(format!("{key} is set twice; set it once")));
         }
         split.push((key, value));
     }
     Ok(split)
+}
+
+/// Below this similarity of names, none is suggested.
+const SIMILAR: f64 = 0.7;
+
+/// A property that a thing does not have, with the one that was most likely meant.
+fn unknown(thing: &str, key: &str, known: &[String]) -> Failure {
+    let names = known.iter().filter_map(|words| words.split_once('=')).map(|(name, _)| name);
+    let similar = names.map(|name| (strsim::jaro_winkler(key, name), name));
+    let nearest = similar.max_by(|one, other| one.0.total_cmp(&other.0)).filter(|(like, _)| *like > SIMILAR);
+    Failure::Input(match nearest {
+        Some((_, name)) => format!("unknown property {key:?}; did you mean {name}?"),
+        None => format!("unknown property {key:?}; a {thing} has {}", known.join(" and ")),
+    })
 }
 
 impl<T: Copy> Key<T> {
@@ -104,12 +118,17 @@ mod tests {
     fn what_is_unknown_is_answered_with_what_there_is() {
         let keys = "cache.read=on|off or cache.write=durable|volatile|off|on";
         for (settings, told) in [
-            (&["cache.reed=on"][..], keys),
+            (&["cache.reed=on"][..], "unknown property \"cache.reed\"; did you mean cache.read?"),
+            (&["cache.wirte=on"], "unknown property \"cache.wirte\"; did you mean cache.write?"),
+            (
+                &["compression=on"],
+                "unknown property \"compression\"; a volume has cache.read=on|off and cache.write=",
+            ),
             (&["cache.read"], keys),
-            (&["=on"], keys),
+            (&["=on"], "unknown property \"\"; a volume has cache.read=on|off"),
             (&["cache.read=yes"], "cache.read cannot be \"yes\"; use cache.read=on|off"),
             (&["cache.write="], "cache.write cannot be \"\"; use cache.write=durable|volatile|off|on"),
-            (&["cache.read=on", "cache.read=off"], "twice; say it once"),
+            (&["cache.read=on", "cache.read=off"], "twice; set it once"),
         ] {
             let refused = of_volume(&owned(settings)).expect_err("it is unknown");
             let text = refused.text().unwrap_or_default();

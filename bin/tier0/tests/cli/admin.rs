@@ -50,7 +50,10 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["volume", "clone", array, "lun0", "lun0"], &["\"lun0\"", "already"]),
         (&["volume", "clone", array, "lun0", "copy"], &["\"lun0\"", "thick", "--thin"]),
         (&["volume", "resize", array, "none", "--size", "1MiB"], &["\"none\""]),
-        (&["volume", "resize", array, "lun0", "--size", "1MiB"], &["24MiB", "only grow"]),
+        (
+            &["volume", "resize", array, "lun0", "--size", "1MiB"],
+            &["24MiB", "larger only", "tier0 volume shrink"],
+        ),
         (
             &["volume", "resize", array, "lun0", "--size", "4GiB"],
             &["\"lun0\"", "24MiB", "4GiB", "pool0", "free", "grow it by less"],

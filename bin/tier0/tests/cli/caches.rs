@@ -78,8 +78,7 @@ fn the_array_file_says_how_caches_stand_at_a_start() {
         assert!(told.contains(words), "{words} is missing: {told}");
     }
     let done = succeed(&["volume", "set", &array, "lun0", "cache.write=off", "cache.read=off"]);
-    let words =
-        "the array file says write_cache durable of volume \"lun0\", which counts again from the next start";
+    let words = "the array file says write_cache durable for volume \"lun0\", which takes effect again at the next start";
     assert!(done.replace('\n', " ").contains(words), "{done}");
     let directory = scene.stop_and_keep();
     let served = Served::start(std::path::Path::new(&array), directory.path());
@@ -94,7 +93,14 @@ fn what_cannot_be_set_is_answered_with_what_can() {
     let scene = Scene::of("raid1", 2);
     let array = scene.array();
     let keys = "cache.read=on|off or cache.write=durable|volatile|off|on";
-    refuse(&["volume", "set", array, "lun0", "cache=off"], 2, &["\"cache=off\"", keys]);
+    refuse(&["volume", "set", array, "lun0", "cache.read"], 2, &["\"cache.read\"", keys]);
+    let meant = "unknown property \"cache.raed\"; did you mean cache.read?";
+    refuse(&["volume", "set", array, "lun0", "cache.raed=off"], 2, &[meant]);
+    refuse(
+        &["volume", "set", array, "lun0", "x=off"],
+        2,
+        &["unknown property \"x\"", "cache.write=durable|"],
+    );
     refuse(
         &["volume", "set", array, "lun0", "cache.write=never"],
         2,

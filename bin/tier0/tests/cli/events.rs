@@ -70,9 +70,9 @@ fn a_server_that_was_killed_is_told_by_the_next_one() {
     let served = Served::start(std::path::Path::new(&array), directory.path());
     served.stop();
     let told = whats(&["events", &array, "--severity", "warning"]);
-    let killed: Vec<&String> = told.iter().filter(|what| what.contains("without saying so")).collect();
+    let killed: Vec<&String> = told.iter().filter(|what| what.contains("exited uncleanly")).collect();
     assert_eq!(killed.len(), 1, "one of three servers was killed: {told:?}");
-    assert!(killed[0].starts_with("array test: the server before") && killed[0].contains("is of 20"));
+    assert!(killed[0].starts_with("array test: the previous server") && killed[0].contains("is of 20"));
 }
 
 /// An administrator who looked at the status did not learn that events were no longer kept.

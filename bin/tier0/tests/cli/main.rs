@@ -22,4 +22,5 @@ mod signals;
 mod small;
 mod sockets;
 mod support;
+mod volumes;
 mod witness;

@@ -38,7 +38,7 @@ fn a_broken_witness_is_told_by_everybody() {
     assert!(!refused.contains("wait for the rebuild"), "there is none: {refused}");
 
     std::fs::create_dir(at.join("absent")).expect("a directory");
-    await_status(text(&array), 0, &["all is well"]);
+    await_status(text(&array), 0, &["healthy: all drives online"]);
     std::fs::write(at.join("absent/witness"), "garbage").expect("a file");
     await_status(text(&array), 4, &["no witness file", "take that file away"]);
     refuse(&["drive", "fail", text(&array), "d1", "--yes"], 2, &["take that file away"]);

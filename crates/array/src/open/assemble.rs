@@ -80,6 +80,19 @@ pub fn rehearse(description: &Description, options: &OpenOptions) -> Result<Vec<
     Ok(told.chain(witness_fault(description)?).collect())
 }
 
+/// The pools of an array whose drives last, as they would go on, each with what the description adds; nothing is written.
+///
+/// # Errors
+/// Why it would not run.
+pub(super) fn find_pools(
+    description: &Description,
+    options: &OpenOptions,
+) -> Result<Vec<(PoolState, Vec<MetaRecord>)>, ArrayError> {
+    check_no_memory(description)?;
+    let Found { states, additions, .. } = find(description, options)?.found;
+    Ok(states.into_iter().zip(additions).collect())
+}
+
 /// On how many shards an array has run.
 fn shards_of(states: &[PoolState]) -> usize {
     states.iter().map(|state| state.log().shards()).max().unwrap_or(1)

@@ -22,6 +22,7 @@ mod places;
 pub mod recover;
 mod rehearsal;
 mod room;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,7 @@ pub(crate) use medium::Medium;
 pub(crate) use missing::Owner;
 pub use places::{Displaced, look_at_places};
 pub use rehearsal::{HeldDrive, Rehearsal, is_virtual, rehearse_creation};
+pub use stored::{StoredVolume, stored_volumes};
 
 use crate::ArrayError;
 

@@ -16,5 +16,7 @@ mod rejoin;
 mod removal;
 mod rig;
 mod roles;
+mod scrubs;
+mod shrink;
 mod simulated_array;
 mod volumes;

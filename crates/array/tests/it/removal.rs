@@ -165,7 +165,7 @@ fn raid0_is_not_told_as_redundant() {
     let array = Drives::founded("raid0", 2, 2, 1, 49);
     array.life(1, |world, engine, _| async move {
         fill(&world, &engine).await;
-        assert_eq!(engine.status().await.summary, "all is well: every drive serves");
+        assert_eq!(engine.status().await.summary, "healthy: all drives online");
         let told = refused(&engine, remove("d1")).await;
         assert!(!told.contains("--force") && told.contains(REPLACE_D1), "{told}");
         let told = refused(&engine, fail("d1")).await;

@@ -237,8 +237,11 @@ pub struct PoolStatus {
     pub rebuild: Option<RebuildStatus>,
     /// Extents on their way to sets that hold less.
     pub restripe: Option<RestripeStatus>,
-    /// The scrub that is going on, or the last one.
+    /// The scrub that is going on, or the last one since the server started.
     pub scrub: Option<ScrubStatus>,
+    /// Scrubs that have finished since the pool was created.
+    #[serde(default)]
+    pub scrubs_finished: u64,
     /// Its write log; none where writes go straight to the drives.
     pub log: Option<LogStatus>,
     /// Its switches over the caches of its volumes.
@@ -382,14 +385,52 @@ pub struct RestripeStatus {
 pub struct ScrubStatus {
     /// Whether it is going on.
     pub running: bool,
-    /// How much of the pool's stored data it has seen.
+    /// How much of the pool's stored data it has seen; 1 at the end of one that has finished.
     pub progress: f64,
     /// Pages it has verified.
     pub pages_verified: u64,
+    /// Bytes of data it has verified; parity and copies come on top of them.
+    #[serde(default)]
+    pub bytes_verified: u64,
     /// Pages and parities it has repaired.
     pub repaired: u64,
     /// Pages that could not be repaired.
     pub unrecoverable: u64,
+    /// Extents that it could not verify.
+    #[serde(default)]
+    pub extents_skipped: u64,
+    /// The last scrub since the server started that has ended; none where none has.
+    #[serde(default)]
+    pub last: Option<LastScrub>,
+}
+
+/// A scrub that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastScrub {
+    /// How it ended.
+    pub result: ScrubResult,
+    /// How many seconds ago.
+    pub ended_s: u64,
+    /// Bytes of data it has verified.
+    pub bytes_verified: u64,
+    /// Pages and parities it has repaired.
+    pub repaired: u64,
+    /// Pages that could not be repaired.
+    pub unrecoverable: u64,
+    /// Extents that it could not verify.
+    pub extents_skipped: u64,
+}
+
+/// How a scrub ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScrubResult {
+    /// It has seen everything.
+    Finished,
+    /// The administrator stopped it; the next one goes on from there.
+    Stopped,
+    /// A part of the array did not answer.
+    Failed,
 }
 
 /// A write log.
@@ -503,6 +544,9 @@ pub struct VolumeStatus {
     /// The names of its clones and of those whose clone it is. They may share space.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub family: Vec<String>,
+    /// Connections of clients to it now.
+    #[serde(default)]
+    pub connections: usize,
     /// What hosts have asked of it since the start.
     #[serde(default)]
     pub io: IoSummary,

@@ -113,7 +113,7 @@ impl Bench {
                 source: Box::new(source),
             })?;
             let front_end = Rc::new(FrontEnd::new(world, costs));
-            let named = built.volumes.into_iter().map(|volume| (volume.name().to_owned(), volume));
+            let named = built.volumes.into_iter().map(|volume| (volume.name().to_string(), volume));
             let mut named: BTreeMap<String, Volume> = named.collect();
             let mut first_volume = 0;
             for (number, (part, members)) in parts.iter().zip(&mut groups).enumerate() {

@@ -67,6 +67,17 @@ impl<T: BlockTarget + 'static> Server<T> {
         Ok(())
     }
 
+    /// Offers `target` under the name of `options`, and no more under the name `from`. Clients that use that export stay
+    /// connected; one whose handshake still goes on with the old name is sent away.
+    ///
+    /// # Errors
+    /// Where NBD cannot tell of it.
+    pub fn rename_export(&self, from: &str, options: ExportOptions, target: T) -> Result<(), ServerError> {
+        self.check(&options, &target)?;
+        self.target.rename_export(from, options, target);
+        Ok(())
+    }
+
     fn check(&self, options: &ExportOptions, target: &T) -> Result<(), ServerError> {
         describe(options, target, self.protocol.options.payload_bytes_max).map(|_| ())
     }

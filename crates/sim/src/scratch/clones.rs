@@ -98,6 +98,7 @@ fn of_users<R: Running>(life: &Life<R>, volume: usize) -> Known {
         pieces: vec![Piece::of(Content::Cloned); sectors.div_ceil(PIECE_SECTORS) as usize],
         cloned: None,
         cloning: Some(auditor.begin_clone(volume)),
+        shrinks_to: None,
         is_unsure: false,
     }
 }
@@ -113,6 +114,7 @@ fn of_clone<R: Running>(life: &Life<R>, of: &str, number: u64) -> Known {
         pieces: known.pieces.clone(),
         cloned: known.cloned.clone(),
         cloning: None,
+        shrinks_to: None,
         is_unsure: known.is_unsure,
     }
 }

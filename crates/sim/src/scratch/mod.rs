@@ -7,6 +7,7 @@
 pub(crate) mod clones;
 pub(crate) mod known;
 mod pieces;
+mod shrink;
 
 use std::rc::Rc;
 
@@ -24,13 +25,16 @@ const PIECES_MAX: u64 = 48;
 /// The most volumes at once.
 const VOLUMES_MAX: usize = 3;
 
-/// Creates a volume and writes to it, or deletes one.
+/// Creates a volume and writes to it, or shrinks or deletes one.
 pub(crate) async fn come_or_go<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(), String> {
     let _turn = life.scratch_turn.acquire(1).await;
     let there = names(life, Fate::There);
     if there.len() >= VOLUMES_MAX || (!there.is_empty() && random.chance(0.4)) {
         let name = &there[random.below(there.len() as u64) as usize];
-        return delete(life, name).await;
+        return match random.chance(0.3) {
+            true => shrink::shrink(life, name, random).await,
+            false => delete(life, name).await,
+        };
     }
     create(life, random).await
 }
@@ -58,6 +62,7 @@ async fn create<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(
         pieces: vec![Piece::of(Content::Zeros); pieces as usize],
         cloned: None,
         cloning: None,
+        shrinks_to: None,
         is_unsure: false,
     };
     let name = next_name(life, known);
@@ -120,6 +125,7 @@ pub(crate) async fn check<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> 
         scratch.volumes.values_mut().for_each(|known| known.fate = Fate::There);
     }
     for name in there {
+        shrink::settle(life, &name)?;
         pieces::verify(life, &name).await?;
     }
     Ok(())

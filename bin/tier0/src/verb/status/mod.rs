@@ -1,8 +1,9 @@
-//! `tier0 status`: how a running array does, as tables or JSON, with an exit code for monitoring.
+//! `tier0 status`: the state of a running array, as tables or JSON, with an exit code for monitoring.
 
 mod drives;
 mod events;
 mod pool;
+mod scrub;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tier0_control::admin::{ConnectionsStatus, Health, Status};
 use tier0_description::{Description, Finding};
 
 use super::config::facts;
+use crate::cli::Global;
 use crate::control::Addressee;
 use crate::failure::Failure;
 use crate::output::{json, print, wrapped};
@@ -25,12 +27,12 @@ Examples:
   tier0 status array.toml
   tier0 status array.toml --json | jq .summary
   tier0 status array.toml --quiet || page-somebody
-      ends with 4, 5 or 6 unless the array is healthy
+      prints nothing; exits with 4, 5 or 6 unless the array is healthy
 
-Ends with 1 where no server serves the array, or its server does not answer
-within 10 s.";
+Exits with 1 if no server serves the array, or its server does not answer
+within 10 s. --quiet prints no status, with --json neither; errors go to stderr.";
 
-/// How an array does.
+/// Which array.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatusVerb {
@@ -42,8 +44,8 @@ pub(crate) struct StatusVerb {
     json: bool,
 }
 
-/// Asks, prints, and ends as the array's health says.
-pub(crate) fn run(verb: &StatusVerb) -> Result<(), Failure> {
+/// Asks, prints unless told to be quiet, and ends as the array's health says.
+pub(crate) fn run(verb: &StatusVerb, global: &Global) -> Result<(), Failure> {
     let server = Addressee::of(&verb.array)?;
     let mut status = server.status()?;
     match server.description() {
@@ -51,7 +53,9 @@ pub(crate) fn run(verb: &StatusVerb) -> Result<(), Failure> {
         // No start reads it.
         Err(broken) => status.add_problem(Health::Warning, as_it_was(broken.fault)),
     }
-    print(&if verb.json { json(&status) } else { text(&status) })?;
+    if global.quiet == 0 {
+        print(&if verb.json { json(&status) } else { text(&status) })?;
+    }
     match status.health {
         Health::Healthy => Ok(()),
         unhealthy => Err(Failure::Unhealthy(unhealthy)),
@@ -73,7 +77,7 @@ fn add_refusals(status: &mut Status, description: &Description) -> Result<(), Fa
 
 /// What to do about a broken array file while its server can be asked.
 fn as_it_was(fault: &str) -> String {
-    format!("{fault}; the next start needs it, and while the array is served \"tier0 config\" prints it")
+    format!("{fault}; the next start needs it: while the array is served, \"tier0 config\" prints it")
 }
 
 fn text(status: &Status) -> String {

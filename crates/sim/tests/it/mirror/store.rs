@@ -387,6 +387,7 @@ impl Store {
             | Admin::SwitchVolume { .. }
             | Admin::SwitchPool { .. }
             | Admin::SizeFlashCache { .. }
+            | Admin::ShrinkVolume { .. }
             | Admin::DeleteVolume { .. } => Err(SystemError::Refused("a mirror stays as it is".to_owned())),
         }
     }
