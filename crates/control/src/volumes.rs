@@ -254,12 +254,7 @@ fn no_room(error: PlanError) -> AdminError {
 }
 
 pub(super) fn check_size(size: ByteCount) -> Result<(), AdminError> {
-    if size.0 == 0 || !size.0.is_multiple_of(4096) {
-        return Err(AdminError::new(format!(
-            "a size of {size} does not do; use a multiple of 4KiB with its unit, as in 64GiB: a number without one is bytes"
-        )));
-    }
-    Ok(())
+    VOLUME_SIZE.check(size).map_err(AdminError::new)
 }
 
 fn one_slot(slot: &SlotRef) -> SlotRun {

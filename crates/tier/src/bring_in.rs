@@ -34,7 +34,7 @@ impl FlashCache {
     /// The writes that its devices may take have been used up, as in a cache that has been in use for long: from now on they
     /// take what a day allows.
     pub fn use_up_budget(&self) {
-        self.each_on(|state| state.budget.use_up());
+        self.each_on(|state| state.admission.budget.use_up());
     }
 
     fn each_on(&self, change: impl Fn(&mut State)) {
@@ -62,7 +62,7 @@ impl State {
         let is_idle = |line| !writing.contains(&line) && !reading.contains_key(&line);
         let Some(line) = self.table.victim(spot.set, is_idle) else { return };
         if self.table.get(line).is_none() {
-            self.free_fills = self.free_fills.saturating_sub(1);
+            self.admission.free_fills = self.admission.free_fills.saturating_sub(1);
         }
         self.table.set(line, Some(Entry { tag: spot.tag, valid, rrpv: RRPV_LONG, check }));
     }
