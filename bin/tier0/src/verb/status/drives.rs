@@ -119,6 +119,8 @@ mod tests {
             size_bytes: 64 << 20,
             chunklets_used: 3,
             chunklets_free: 1,
+            for_data: true,
+            misplaced_columns: 0,
             holds_log: true,
             flash_cache_bytes: 0,
             holds_metadata: true,
