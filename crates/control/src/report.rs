@@ -293,7 +293,12 @@ impl Findings {
                 ),
             );
         }
-        if let Some(text) = log_astray(log) {
+        let serves_as = |name: &str, wanted: MemberState| {
+            state.members().iter().any(|member| member.name == name && member.state == wanted)
+        };
+        let is_lost =
+            |name: &str| serves_as(name, MemberState::Lost) && !serves_as(name, MemberState::Active);
+        if let Some(text) = log_astray(log, is_lost) {
             self.add(Health::Warning, text);
         }
         if let Some(error) = lanes(reports).find_map(|lane| lane.last_failure) {
@@ -452,16 +457,19 @@ fn sets_status(core: &PoolCore, state: &PoolState, pool: &PoolControl) -> SetsSt
 }
 
 /// What is to be told of a log that is not on the drives that the array file names for it.
-fn log_astray(log: &LogStatus) -> Option<String> {
+fn log_astray(log: &LogStatus, is_lost: impl Fn(&str) -> bool) -> Option<String> {
     let without = |some: &[String], others: &[String]| -> Vec<String> {
         some.iter().filter(|drive| !others.contains(drive)).cloned().collect()
     };
     let absent = without(&log.drives_wanted, &log.drives);
     let is_astray = !absent.is_empty() && !without(&log.drives, &log.drives_wanted).is_empty();
+    let remedy = match absent.iter().all(|drive| is_lost(drive)) {
+        true => "take it back (tier0 drive rejoin), or replace it (tier0 drive replace)",
+        false => "else correct the array file",
+    };
     is_astray.then(|| {
         format!(
-            "the write log lies on {}, and log_drives says {}: it moves there when {} serves and has room for it; take it \
-             back if it is lost (tier0 drive rejoin), or correct the array file",
+            "the write log lies on {}, and log_drives says {}: it moves there when {} serves and has room for it; {remedy}",
             log.drives.join(", "),
             log.drives_wanted.join(", "),
             absent.join(" or ")
@@ -563,7 +571,7 @@ mod tests {
     fn a_log_that_lies_elsewhere_is_told() {
         let log = |drives: &[&str], wanted: &[&str]| {
             let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-            log_astray(&LogStatus {
+            let status = LogStatus {
                 size_bytes: 0,
                 used_bytes: 0,
                 copies: 2,
@@ -572,12 +580,16 @@ mod tests {
                 flushing: Flushing::default(),
                 drives: names(drives),
                 drives_wanted: names(wanted),
-            })
+            };
+            log_astray(&status, |drive| drive == "d1")
         };
         let told = log(&["d0", "d2"], &["d0", "d1"]).expect("d2 is not named");
         assert!(
             told.contains("lies on d0, d2, and log_drives says d0, d1") && told.contains("when d1 serves")
         );
+        assert!(told.contains("drive rejoin") && !told.contains("correct"), "the file is right: {told}");
+        let told = log(&["d0", "d1"], &["d0", "d3"]).expect("d1 is not named");
+        assert!(told.contains("correct the array file"), "{told}");
         for (drives, wanted) in [
             (&["d0", "d1"][..], &["d0", "d1"][..]),
             (&["d0", "d2"], &[]),

@@ -297,6 +297,8 @@ pub struct Status {
     pub rebuilding: bool,
     /// What is stored moves to other places: copies are written that belong to no extent yet, so no scrub sees them.
     pub moving: bool,
+    /// Columns of sets lie on drives that are not for data although drives of data have room for them.
+    pub misplaced: bool,
     /// A scrub is going on.
     pub scrubbing: bool,
     /// What the last scrub has repaired.

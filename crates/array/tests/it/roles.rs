@@ -39,7 +39,7 @@ async fn settled(world: &World, engine: &Engine) -> PoolStatus {
 }
 
 async fn filled(world: &World, engine: &Engine) -> u64 {
-    done(engine, create_volume("data", ByteCount::mib(400), true)).await;
+    done(engine, create_volume("data", ByteCount::mib(20), true)).await;
     fill(world, engine, "data").await
 }
 

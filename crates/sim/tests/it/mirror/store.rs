@@ -331,6 +331,7 @@ impl Store {
             metadata: names,
             rebuilding: self.rebuilding.get(),
             moving: false,
+            misplaced: false,
             scrubbing: self.scrubbing.get(),
             scrub_repaired: self.scrub_repaired.get(),
             unrecoverable: self.unrecoverable.get(),
