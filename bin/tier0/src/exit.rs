@@ -29,15 +29,15 @@ const TERMINATED: u8 = 143;
 /// The table, for `--help`.
 pub(crate) const TABLE: &str = "\
 Exit codes:
-  0    done as asked
-  1    something failed while running: a drive, a socket, a peer, a full disk
-  2    the arguments, or a file that they name, are wrong; nothing was changed
-  3    data that was read back was not what had been written
-  4    status: all is redundant, but needs a look: little space
-  5    status: something is less redundant than it should be
-  6    status: data is lost, or cannot be reached or written
-  130  stopped by Ctrl-C before its end; load prints what it measured so far
-  143  stopped by SIGTERM before its end; serve only while it starts";
+  0    success
+  1    runtime failure: a drive, a socket, a peer, a full disk
+  2    invalid arguments, or an invalid file or request; nothing was changed
+  3    data verification failed: data read is not the data written
+  4    status: warning: fully redundant, but needs attention
+  5    status: degraded: redundancy is reduced
+  6    status: critical: data is lost, or cannot be read or written
+  130  interrupted by Ctrl-C; load prints its results so far
+  143  terminated by SIGTERM; serve: only while it starts";
 
 /// Says what went wrong, if anything, and gives the code.
 pub(crate) fn of(result: Result<(), Failure>) -> ExitCode {

@@ -446,7 +446,7 @@ mod tests {
         append(&path, &[KeptEvent::now(event(1))].into()).expect("it is written");
         let killed = unended(&of_the_server_before(&path), "a").expect("it has not ended");
         assert!(killed.severity == Severity::Warning && killed.thing == "array a", "{killed:?}");
-        assert!(killed.what.contains("was killed") && killed.what.ends_with('Z'), "{killed:?}");
+        assert!(killed.what.contains("exited uncleanly") && killed.what.ends_with('Z'), "{killed:?}");
         std::fs::rename(&path, moved_events(&path)).expect("it moves");
         assert!(unended(&of_the_server_before(&path), "a").is_some());
     }

@@ -517,9 +517,9 @@ fn a_drive_of_another_array_is_not_overwritten_without_consent() {
     let taken = elsewhere.path().join("d1.img");
     let before = std::fs::read(&taken).expect("it is ours");
     let add = ["drive", "add", array, "--name", "n", "--path", text(&taken), "--force"];
-    refuse(&add, 2, &["pool \"pool0\" of array \"other\"", "what it holds is lost", "--yes"]);
+    refuse(&add, 2, &["pool \"pool0\" of array \"other\"", "all data on it will be lost", "--yes"]);
     let replace = ["drive", "replace", array, "d1", "--name", "n", "--path", text(&taken), "--force"];
-    refuse(&replace, 2, &["pool \"pool0\" of array \"other\"", "what it holds is lost", "--yes"]);
+    refuse(&replace, 2, &["pool \"pool0\" of array \"other\"", "all data on it will be lost", "--yes"]);
     assert!(std::fs::read(&taken).expect("it is ours") == before, "it was written to");
     // What holds nothing asks for nothing.
     let blank = scene.at("blank.img");

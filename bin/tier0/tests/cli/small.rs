@@ -450,9 +450,7 @@ fn the_array_file_says_how_much_memory_it_takes() {
     assert_eq!(status["pools"][0]["integrity"]["tables"]["memory_bytes"], 96 << 20);
     let said = run_in(home, &["status", "array.toml"]).stdout;
     assert!(
-        said.contains(
-            "memory: 0B of checksums, of 96MiB for them, pages not yet destaged and the read cache"
-        ),
+        said.contains("checksums in memory: 0B, of 96MiB shared with dirty pages and the read cache"),
         "{said}"
     );
     let printed = run_in(home, &["config", "array.toml"]).stdout;

@@ -110,7 +110,7 @@ fn a_volume_is_renamed_while_clients_use_it() {
     drop(client);
     // New clients find it under the new name alone.
     let renamed = scene.uri().replace("lun0", "redo");
-    assert_eq!(run(&["load", scene.uri(), "--read", "100", "--bytes", "1MiB"]).code, Some(1));
+    assert_eq!(run(&["load", scene.uri(), "--read", "100", "--bytes", "1MiB"]).code, Some(2));
     succeed(&["load", &renamed, "--read", "100", "--bytes", "1MiB"]);
 
     let content = std::fs::read_to_string(array).expect("an array file").replace("lun0", "redo");

@@ -1,6 +1,6 @@
 //! What the status says of scrubs: how far they are, and how the last one ended.
 
-use crate::rig::{Drives, create_volume, done, fill, pool};
+use crate::rig::{Drives, create_volume, describe, done, fill, pool};
 use tier0_array::engine::Engine;
 use tier0_control::admin::{AdminRequest, ScrubResult, ScrubStatus};
 use tier0_units::{ByteCount, Nanos};
@@ -32,7 +32,9 @@ async fn ended(world: &World, engine: &Engine) -> ScrubStatus {
 /// Extents that had moved before the scrub came to them were missing from what it had seen: it ended at "90.7 %".
 #[test]
 fn a_scrub_beside_a_restripe_ends_at_all_of_it() {
-    let mut array = Drives::founded("raid1", 2, 2, 2, 71);
+    // Four slots in a set, so that new sets take some of them.
+    let description = describe("raid1", 2, 2, "extent = \"256KiB\"\nstripe_unit = \"64KiB\"");
+    let mut array = Drives::described(description, 2, 2, 71);
     (0..2).for_each(|_| drop(array.plug_in()));
     array.life(1, |world, engine, drives| async move {
         done(&engine, create_volume("early", ByteCount::mib(400), true)).await;
