@@ -52,6 +52,9 @@ pub struct User {
     pub io: IoStats,
 }
 
+/// Is told a sentence.
+type Told = Rc<dyn Fn(String)>;
+
 /// The exports of a world and their users; clones share it.
 pub struct Target<T>(Rc<Shared<T>>);
 
@@ -73,7 +76,7 @@ struct Shared<T> {
     crowded: Throttle,
     counts: Arc<ConnectionCounts>,
     /// Who is told that connections are closed for want of places.
-    listener: RefCell<Option<Rc<dyn Fn(String)>>>,
+    listener: RefCell<Option<Told>>,
     /// A connection or a listener ended.
     ended: Notify,
 }
@@ -325,11 +328,6 @@ impl<T: 'static> Target<T> {
         let connections = shared.connections.borrow();
         let staying = connections.iter().filter(|(_, live)| !live.stop.is_requested());
         let seats: Vec<Seat> = staying.map(|(number, live)| live.seat(*number)).collect();
-        // Those that are to leave take their time, which must not let any number come.
-        if connections.len() >= 2 * shared.options.connections_max {
-            self.refuse(Limit::All(shared.options.connections_max));
-            return false;
-        }
         match admit(&seats, host, shared.world.turned(), &shared.options) {
             Admission::Free => true,
             Admission::Instead(seat, limit) => {

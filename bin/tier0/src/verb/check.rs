@@ -179,7 +179,7 @@ fn refusals_without(description: &Description, displaced: &[Displaced]) -> Resul
 fn look(description: &Description, file: &Path) -> Result<Looked, Failure> {
     if is_virtual(description) {
         let layout = rehearse_creation(description)?;
-        return Ok(laid_out(State::Modelled, description, (Vec::new(), description.all_notes()), layout));
+        return Ok(laid_out(State::Modelled, (Vec::new(), description.all_notes()), layout));
     }
     let (mut refusals, mut told) = of_file(description, Asker::WhoStarts);
     let rehearsed = match rehearse(description, &OpenOptions::default()) {
@@ -197,27 +197,19 @@ fn look(description: &Description, file: &Path) -> Result<Looked, Failure> {
         told.extend(addresses::taken("a start without --listen", &default, Patience::Look));
     }
     Ok(match rehearsed {
-        Some(layout) => laid_out(State::NotCreated, description, (refusals, told), layout),
+        Some(layout) => laid_out(State::NotCreated, (refusals, told), layout),
         None if description.drives.iter().all(|drive| drive.path.is_none()) => {
-            laid_out(State::InMemory, description, (refusals, told), rehearse_creation(description)?)
+            laid_out(State::InMemory, (refusals, told), rehearse_creation(description)?)
         }
         None => Looked::without_layout(State::NotServed, (refusals, told)),
     })
 }
 
 /// With the layout of an array that does not exist, and what is to be told of it.
-fn laid_out(
-    state: State,
-    description: &Description,
-    (mut refusals, mut told): Findings,
-    layout: Rehearsal,
-) -> Looked {
+fn laid_out(state: State, (mut refusals, mut told): Findings, layout: Rehearsal) -> Looked {
     told.extend(layout.pools.iter().filter_map(PoolLayout::overcommitment));
     let held = layout.overwrites.iter().map(|held| held.text.clone());
     refusals.extend(held);
-    if state == State::NotCreated {
-        refusals.extend(Accesses::of(description).err().and_then(|failure| failure.text()));
-    }
     Looked { state, refusals, told, layout: Some(layout) }
 }
 

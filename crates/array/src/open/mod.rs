@@ -32,7 +32,7 @@ use std::sync::mpsc::SyncSender;
 use self::opening::is_same_place;
 use tier0_control::admin::Event;
 use tier0_description::CacheSettings;
-use tier0_pool::{LogCopy, MemberState, MetaRecord, PoolState, SetGroup, Space, SpaceRules};
+use tier0_pool::{LogCopy, MemberState, MetaRecord, PoolState, Space, SpaceRules};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
@@ -133,7 +133,6 @@ struct OpenPool {
     serving: Vec<String>,
     usable: ByteCount,
     free: ByteCount,
-    groups: Vec<GroupSummary>,
     log_copies: usize,
     /// Parts of its write log; none where there is no log.
     log_parts: usize,
@@ -206,7 +205,6 @@ impl OpenArray {
             drives_lost: pool.drives_lost,
             usable: pool.usable,
             free: pool.free,
-            groups: &pool.groups,
             log_copies: pool.log_copies,
         })
     }
@@ -227,39 +225,8 @@ pub struct PoolSummary<'a> {
     pub usable: ByteCount,
     /// What of it no volume has.
     pub free: ByteCount,
-    /// The groups of its sets, where they have names.
-    pub groups: &'a [GroupSummary],
     /// Copies that the write log has; none where there is no log.
     pub log_copies: usize,
-}
-
-/// A group of a pool's sets in a few words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupSummary {
-    /// Its name.
-    pub name: String,
-    /// Its RAID level.
-    pub level: String,
-    /// Its drives.
-    pub drives: usize,
-    /// What volumes can use of it.
-    pub usable: ByteCount,
-    /// What of it no volume has.
-    pub free: ByteCount,
-}
-
-impl GroupSummary {
-    fn of((number, group): (u32, &SetGroup), state: &PoolState) -> GroupSummary {
-        let space = Space::of_group(state, number);
-        let drives = state.members().iter().filter(|member| member.group == number);
-        GroupSummary {
-            name: group.name.clone(),
-            level: group.raid.level.clone(),
-            drives: drives.filter(|member| member.state != MemberState::Removed).count(),
-            usable: space.usable,
-            free: space.free(),
-        }
-    }
 }
 
 impl OpenPool {
@@ -278,11 +245,6 @@ impl OpenPool {
             serving: there.filter(|member| member.is_active()).map(|member| member.name.clone()).collect(),
             usable: space.usable,
             free: space.free(),
-            groups: (0..)
-                .zip(state.groups())
-                .filter(|_| state.has_groups())
-                .map(|group| GroupSummary::of(group, state))
-                .collect(),
             log_parts: state.log().shards(),
             log_copies: rings.map(|ring| ring.copies.iter().filter(serves).count()).min().unwrap_or(0),
             volumes: state

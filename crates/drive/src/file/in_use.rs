@@ -85,10 +85,14 @@ impl SystemUse {
     }
 
     /// A device on a file or device that is held exclusively, whatever for. The kernel takes its time to close what a
-    /// killed process had, so that is waited for, for at most 5 s.
+    /// killed process had, so that is waited for, for at most 5 s. This process has the device open exclusively, so the kernel
+    /// lets no other one hold its partitions, and refuses them to this one too.
     pub fn of_devices_on(path: &Path) -> Option<SystemUse> {
         let about = std::fs::metadata(path).ok()?;
-        let others = devices_on(path, &about).into_iter().filter(|number| *number != own_number(&about));
+        let own = own_number(&about);
+        let partitions = if own == 0 { Vec::new() } else { partitions_of(own) };
+        let is_other = |number: &u64| *number != own && !partitions.contains(number);
+        let others = devices_on(path, &about).into_iter().filter(is_other);
         others
             .map(node_of)
             .find(|device| is_held(device))
