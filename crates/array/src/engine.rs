@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use futures_util::future::try_join_all;
 use tier0_cache::ReadCacheOptions;
 use tier0_control::admin::{AdminError, AdminReply, AdminRequest, IoReport, Status};
 use tier0_control::message::control::ControlMessage;
@@ -16,7 +17,7 @@ use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_plan::{Lanes, NewPool, PoolDrives, fill};
 use tier0_policy::PolicyKind;
 use tier0_pool::metadata::{Metadata, superblock, survey_without};
-use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, PoolState};
+use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, PoolState, foreign};
 use tier0_units::ByteCount;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
 use tier0_world::{PlantedBug, World, planted};
@@ -55,8 +56,8 @@ pub async fn create(
     Ok(())
 }
 
-/// Takes the superblocks of these drives away, so that nothing finds a pool that is being overwritten: before [`create`] on
-/// drives that may be in one.
+/// Erases what these drives hold for a pool or another program at the places by which they are recognised: before [`create`] on
+/// drives that may hold something. First the superblocks of all of them, so that a crash leaves no part of a pool.
 ///
 /// # Errors
 /// A drive that cannot be written. Those before it are in no pool any more.
@@ -67,6 +68,7 @@ pub async fn clear(drives: &[DriveHandle]) -> Result<(), ArrayError> {
             ArrayError::from(tier0_pool::PoolError::Drive { drive, source })
         })?;
     }
+    try_join_all(drives.iter().map(foreign::erase)).await?;
     Ok(())
 }
 

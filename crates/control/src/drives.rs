@@ -11,7 +11,7 @@ use tier0_description::{DriveDescription, is_name};
 use tier0_drive::DriveHandle;
 use tier0_plan::members_max;
 use tier0_pool::metadata::superblock;
-use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
+use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState, foreign};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
 use tier0_world::IoError;
 use uuid::Uuid;
@@ -30,6 +30,8 @@ use crate::opener::{NewDrive, NotOpened};
 
 /// How often one looks whether the state knows of a loss: for 5 s.
 const STATE_TRIES: u32 = 5000;
+/// How long a drive that joins may take to have what another program left on it erased: 20 MiB at most.
+const ERASE_LIMIT: Nanos = Nanos::from_secs(30);
 
 /// Where a drive that is to join lies.
 pub(super) struct NewPlace {
@@ -378,7 +380,7 @@ impl Control {
         };
         (bytes < least || !bytes.is_multiple_of(SECTOR_BYTES)).then(|| {
             AdminError::new(format!(
-                "{:?} is no drive: it is a file of {bytes} bytes, and a drive of pool {:?} has whole sectors and at least {}; \
+                "{:?} is no drive: it is a file of {bytes} bytes, and a drive of pool {:?} has whole sectors and at least {:#}; \
                  name another file or device",
                 place.path,
                 self.pools[number].name,
@@ -419,7 +421,7 @@ impl Control {
         state.apply_all(&[joined])?;
         let Some(lacking) = lacking(&state, leaving) else { return Ok(()) };
         Err(AdminError::new(format!(
-            "drive {name:?} of {} cannot take the place of {:?}: {lacking}; name a larger one, or add another one first \
+            "drive {name:?} of {:#} cannot take the place of {:?}: {lacking}; name a larger one, or add another one first \
              (tier0 drive add)",
             drive.info().sectors.bytes(),
             self.core(number).drive_name(leaving),
@@ -497,6 +499,9 @@ impl Control {
         returned_as: Option<(u32, Left)>,
     ) -> Result<(), AdminError> {
         let candidate = self.candidate((number, group), name, Some(&new), &new.drive)?;
+        if returned_as.is_none() {
+            self.erase_foreign(name, &new.drive).await?;
+        }
         let NewDrive { drive, mut medium, class: _ } = new;
         // The record is on its way from here on, and may arrive although the caller has stopped waiting.
         medium.keep();
@@ -574,6 +579,17 @@ impl Control {
         let member = self.new_member((number, group), name, new, drive, self.new_id());
         state.check(&MetaRecord::MemberAdded(member.clone()))?;
         Ok(member)
+    }
+
+    /// Erases what another program or pool left on a drive, which the administrator lets the pool have. All checks come before.
+    async fn erase_foreign(&self, name: &str, drive: &DriveHandle) -> Result<(), AdminError> {
+        match select(pin!(foreign::erase(drive)), pin!(self.world.sleep(ERASE_LIMIT))).await {
+            Either::Left((erased, _)) => erased.map_err(|error| AdminError::failed(error.to_string())),
+            Either::Right(_) => Err(AdminError::failed(format!(
+                "drive {name:?} was not erased within {} s, and did not join; look at what the system says of it, and try again",
+                ERASE_LIMIT.0 / Nanos::from_secs(1).0
+            ))),
+        }
     }
 
     async fn admit(&self, number: usize, candidate: Member, drive: DriveHandle) -> Result<usize, AdminError> {
