@@ -1,6 +1,7 @@
 //! What a load is driven against: an NBD export, a file or device, or an array in virtual time.
 //!
-//! Invariant: nothing is written to a target that may hold data unless the user says `--overwrite`.
+//! Invariants: nothing is written to a target that may hold data unless the user says `--overwrite`, and nothing at all to one
+//! that the system uses.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::rc::Rc;
 
 use clap::Args;
 use tier0_description::Description;
-use tier0_drive::{DriveHandle, FileMedium};
+use tier0_drive::{DriveHandle, FileMedium, SystemUse};
 use tier0_lab::profile::{ProfileError, ProfilePlan, ProfileProgress, ProfileReport, profile};
 use tier0_nbd::client::{Client, ClientError, ClientOptions, list};
 use tier0_nbd::protocol::handshake::Refusal;
@@ -174,7 +175,10 @@ async fn refused(world: &World, uri: &NbdUri, refusal: &Refusal) -> Failure {
 }
 
 fn open_file(path: &Path, consent: &Consent, load: &LoadSpec) -> Result<Target, Failure> {
-    let medium = FileMedium::open(path)?;
+    let medium = match consent.writes {
+        true => SystemUse::open_unused(path, || Ok(FileMedium::open(path)?), |usage| in_use(path, &usage))?,
+        false => FileMedium::open(path)?,
+    };
     consent.check_file(path)?;
     if let Ok(found) = std::fs::metadata(path) {
         unwritten::tell_of_file(&path.display().to_string(), &found, load);
@@ -185,6 +189,11 @@ fn open_file(path: &Path, consent: &Consent, load: &LoadSpec) -> Result<Target, 
     let runtime = real_world()?;
     let drive = medium.drive(runtime.world()).map_err(Failure::run)?;
     Ok(Target::File(runtime, DriveHandle::new(drive)))
+}
+
+/// The system itself writes to what a load is to write to.
+fn in_use(path: &Path, usage: &SystemUse) -> Failure {
+    Failure::Input(format!("the load writes, and {path:?} is used by the system: {usage}, or use --read 100"))
 }
 
 /// Whether a load may write where it is sent.
