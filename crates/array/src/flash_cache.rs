@@ -224,7 +224,7 @@ impl ShardFlashCache {
         let (needed, most) = (bytes / BYTES_PER_TABLE_BYTE, self.memory_max.0 / MEMORY_PART);
         if needed > most {
             return Err(format!(
-                "its tables need {} of memory, of {} that each core has for this pool, half of which may be theirs; raise \
+                "its tables need {:#} of memory, of {:#} that each core has for this pool, half of which may be theirs; raise \
                  array.memory, or ask for a smaller flash cache",
                 ByteCount(needed),
                 self.memory_max

@@ -118,7 +118,7 @@ fn cut(
     if sectors < least {
         let size = |sectors: u64| SectorCount(sectors).bytes();
         return Err(format!(
-            "the write log of pool {name:?} is too small for {}: each needs {}, and would have {}; a log is sized by pool.log \
+            "the write log of pool {name:?} is too small for {}: each needs {:#}, and would have {:#}; a log is sized by pool.log \
              when the pool is created",
             parts_of(shards as u64, *lanes),
             size(least),

@@ -130,7 +130,7 @@ fn check_takes_log(state: &PoolState, pool: &str, name: &str) -> Result<(), Admi
         return Ok(());
     }
     Err(AdminError::new(format!(
-        "drive {name:?} has no {} free side by side, which a copy of the write log of pool {pool:?} takes; name another drive, or \
+        "drive {name:?} has no {:#} free side by side, which a copy of the write log of pool {pool:?} takes; name another drive, or \
          add one (tier0 drive add)",
         ByteCount(chunklets * state.geometry().chunklet_sectors * SECTOR_BYTES)
     )))

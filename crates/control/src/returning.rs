@@ -93,7 +93,7 @@ impl Control {
         let (has, had) = (new.drive.info().sectors, SectorCount(sectors));
         if has < had {
             return Err(AdminError::new(format!(
-                "drive {name:?} held {}, and {path:?} holds {}; give it its size back, or put another drive in its place (tier0 \
+                "drive {name:?} held {:#}, and {path:?} holds {:#}; give it its size back, or put another drive in its place (tier0 \
                  drive replace)",
                 had.bytes(),
                 has.bytes()

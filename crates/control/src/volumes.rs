@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use tier0_description::{VolumeDescription, is_name};
+use tier0_description::{VOLUME_SIZE, VolumeDescription, is_name};
 use tier0_plan::{PlanError, check_fits, new_volume};
 use tier0_pool::{MetaRecord, SlotRun, Volume as VolumeRecord};
 use tier0_units::{ByteCount, SectorCount, SlotRef, WriteCache, counted};
@@ -93,11 +93,11 @@ impl Control {
         let (now, sectors) = (SectorCount(record.sectors).bytes(), SectorCount::in_bytes(size).0);
         if sectors < record.sectors {
             return Err(AdminError::new(format!(
-                "volume {name:?} has {now} and can only grow; create a smaller one and copy what it holds"
+                "volume {name:?} has {now:#} and can only grow; create a smaller one and copy what it holds"
             )));
         }
         if sectors == record.sectors {
-            return Ok(format!("volume {name} has {now} already; nothing is changed"));
+            return Ok(format!("volume {name} has {now:#} already; nothing is changed"));
         }
         self.check_grows(pool, &record, sectors)?;
         let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
@@ -105,7 +105,7 @@ impl Control {
         self.command(|reply| VolumesCommand::Resize { number, sectors, reply }).await?;
         self.offer_volume(number).await?;
         Ok(format!(
-            "volume {name} has grown from {now} to {size}; clients that are connected see it when they connect anew"
+            "volume {name} has grown from {now:#} to {size:#}; clients that are connected see it when they connect again"
         ))
     }
 
@@ -119,7 +119,7 @@ impl Control {
         }
         let bytes = |extents: u64| SectorCount(extents * state.geometry().extent_sectors).bytes();
         Err(AdminError::new(format!(
-            "volume {:?} cannot grow from {} to {}: that takes {} more, and pool {:?} has {} free; grow it by less, add \
+            "volume {:?} cannot grow from {:#} to {:#}: that takes {:#} more, and pool {:?} has {:#} free; grow it by less, add \
              drives (tier0 drive add{}, then tier0 pool grow), or delete what is not needed",
             volume.name,
             SectorCount(volume.sectors).bytes(),
@@ -218,18 +218,13 @@ impl Control {
 fn no_room(error: PlanError) -> AdminError {
     let PlanError::NoSpace { volume, size, place, free } = error else { return error.into() };
     AdminError::new(format!(
-        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller or thin (--thin), add \
+        "volume {volume:?} of {size:#} does not fit {place}, which has {free:#} free; make it smaller or thin (--thin), add \
          drives (tier0 drive add, then tier0 pool grow), or delete what is not needed"
     ))
 }
 
 fn check_size(size: ByteCount) -> Result<(), AdminError> {
-    if size.0 == 0 || !size.0.is_multiple_of(4096) {
-        return Err(AdminError::new(format!(
-            "a size of {size} does not do; use a multiple of 4KiB with its unit, as in 64GiB: a number without one is bytes"
-        )));
-    }
-    Ok(())
+    VOLUME_SIZE.check(size).map_err(AdminError::new)
 }
 
 fn one_slot(slot: &SlotRef) -> SlotRun {

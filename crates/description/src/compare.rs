@@ -393,7 +393,7 @@ pub fn size_differs(volume: &str, is: SectorCount, wanted: SectorCount) -> Strin
         true => "grow the volume (tier0 volume resize), or correct the file",
         false => "correct the file",
     };
-    format!("volume {volume:?} has {}, and the array file says {}; {remedy}", is.bytes(), wanted.bytes())
+    format!("volume {volume:?} has {:#}, and the array file says {:#}; {remedy}", is.bytes(), wanted.bytes())
 }
 
 /// A volume is served that the file does not mention.

@@ -33,7 +33,7 @@ use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
 use toml::Spanned;
 
 pub use access::SocketAccess;
-pub use check::is_name;
+pub use check::{VOLUME_SIZE, is_name};
 pub use compare::{Finding, check_same_shape, not_in_file, plain, size_differs};
 pub use error::{DescriptionError, Mismatch};
 pub use listen::ListenAddress;

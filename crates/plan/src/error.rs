@@ -15,7 +15,7 @@ pub enum PlanError {
     Meta(#[from] MetaError),
     /// A set of such chunklets holds no extent.
     #[error(
-        "pool {pool:?}: a RAID set of chunklets of {chunklet} has no room for one extent of {extent} with its checksums; set pool.chunklet to {least} or more, or pool.extent to less"
+        "pool {pool:?}: a RAID set of chunklets of {chunklet:#} has no room for one extent of {extent:#} with its checksums; set pool.chunklet to {least:#} or more, or pool.extent to less"
     )]
     ChunkletTooSmall {
         /// The pool.
@@ -35,7 +35,7 @@ pub enum PlanError {
     },
     /// The slots of a group would have much more than an extent.
     #[error(
-        "pool {pool:?}: an extent of {extent} takes a slot of {slot} in group {group:?}, whose rows hold {row}, so {percent} % of it would lie idle; use {remedy}another set_size, or a smaller stripe_unit in the group"
+        "pool {pool:?}: an extent of {extent:#} takes a slot of {slot:#} in group {group:?}, whose rows hold {row:#}, so {percent} % of it would lie idle; use {remedy}another set_size, or a smaller stripe_unit in the group"
     )]
     Waste {
         /// The pool.
@@ -67,7 +67,7 @@ pub enum PlanError {
     },
     /// A volume does not fit.
     #[error(
-        "volume {volume:?} of {size} does not fit {place}, which has {free} free; make it smaller, take it out of the file if it was deleted, or add drives"
+        "volume {volume:?} of {size:#} does not fit {place}, which has {free:#} free; make it smaller, take it out of the file if it was deleted, or add drives"
     )]
     NoSpace {
         /// The volume.
@@ -80,7 +80,7 @@ pub enum PlanError {
         free: ByteCount,
     },
     /// A drive has no room for its copy of the write log.
-    #[error("drive {drive:?} is too small for a log of {log} beside its data; {remedy}")]
+    #[error("drive {drive:?} is too small for a log of {log:#} beside its data; {remedy}")]
     NoRoomForLog {
         /// Its name.
         drive: String,
@@ -91,7 +91,7 @@ pub enum PlanError {
     },
     /// A drive has no room for its part of the flash cache.
     #[error(
-        "drive {drive:?} has no room for {cache} of the flash cache {beside}; set a smaller pool.flash_cache, or name larger flash_cache_drives"
+        "drive {drive:?} has no room for {cache:#} of the flash cache {beside}; set a smaller pool.flash_cache, or name larger flash_cache_drives"
     )]
     NoRoomForFlashCache {
         /// Its name.

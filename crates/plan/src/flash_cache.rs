@@ -72,7 +72,7 @@ pub fn plan_flash_cache(
         if left > 0 {
             let name = state.member(member).map_or("", |member| member.name.as_str());
             return Err(format!(
-                "drive {name:?} lacks {} for its part of {}; ask for less, or name other drives (--drives)",
+                "drive {name:?} lacks {:#} for its part of {:#}; ask for less, or name other drives (--drives)",
                 ByteCount(left.saturating_mul(chunklet)),
                 ByteCount(wanted.saturating_mul(chunklet))
             ));

@@ -176,7 +176,7 @@ impl NewPool<'_> {
             slot: bytes(slot),
             percent: idle * 100 / slot,
             remedy: fitting
-                .map(|extent| format!("extents of {} (pool.extent), ", bytes(extent)))
+                .map(|extent| format!("extents of {:#} (pool.extent), ", bytes(extent)))
                 .unwrap_or_default(),
             row: bytes(row),
         })
@@ -202,7 +202,7 @@ impl NewPool<'_> {
         let least_log = parts * ring_sectors_min;
         let remedy = match wanted < least_log {
             true => format!(
-                "it has {}, each of at least {}; use fewer of them, or larger drives",
+                "it has {}, each of at least {:#}; use fewer of them, or larger drives",
                 parts_of(shards, lanes),
                 SectorCount(ring_sectors_min).bytes()
             ),

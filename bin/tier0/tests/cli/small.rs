@@ -433,7 +433,7 @@ fn the_array_file_says_how_much_memory_it_takes() {
     let home = directory.path();
     file(home, "array.toml", &plain("test", "memory = \"1MiB\"\n"));
     let refused = run_in(home, &["check", "array.toml"]);
-    let range = "array.memory: 1MiB is out of range; use 64MiB to 1PiB";
+    let range = "array.memory: 1MiB is too small; use at least 64MiB";
     assert!(refused.code == Some(2) && refused.stderr.contains(range), "{}", refused.stderr);
     file(home, "array.toml", &plain("test", "cores = 2\nmemory = \"96MiB\"\n"));
     assert_eq!(run_in(home, &["create", "array.toml"]).code, Some(0));

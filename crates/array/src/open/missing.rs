@@ -130,7 +130,7 @@ impl AtHand<'_> {
                 && matches!(Owner::of(world, medium).await, Owner::Member(id, _) if id == member.id);
             if is_it {
                 let fact = format!(
-                    "it lies at {:?} and has shrunk from {} to {}; give it its size back",
+                    "it lies at {:?} and has shrunk from {:#} to {:#}; give it its size back",
                     medium.path().unwrap_or_default(),
                     had.bytes(),
                     has.bytes()
@@ -162,7 +162,7 @@ impl AtHand<'_> {
                 "what lies at {at:?}, where the array file has it, belongs to array {array:?}; correct the path"
             ),
             Owner::Nobody | Owner::Unknown if has < had => format!(
-                "{at:?}, where the array file has it, does not tell who it is and holds {}, where the drive held {}; give it \
+                "{at:?}, where the array file has it, does not tell who it is and holds {:#}, where the drive held {:#}; give it \
                  its size back if it has shrunk, or correct the path if it is something else",
                 has.bytes(),
                 had.bytes()

@@ -72,7 +72,7 @@ pub enum SpecError {
     },
     /// A range that begins or ends beyond the target.
     #[error(
-        "stream {stream:?}: its range ends at {end} but the target holds {capacity}; \
+        "stream {stream:?}: its range ends at {end:#} but the target holds {capacity:#}; \
          shorten length or move start"
     )]
     BeyondTarget {
@@ -84,7 +84,7 @@ pub enum SpecError {
         capacity: ByteCount,
     },
     /// A range into which not even one block fits.
-    #[error("stream {stream:?}: its range of {range} cannot hold a block of {block}; lengthen the range")]
+    #[error("stream {stream:?}: its range of {range:#} cannot hold a block of {block:#}; lengthen the range")]
     RangeTooSmall {
         /// The stream's name.
         stream: String,
@@ -95,7 +95,7 @@ pub enum SpecError {
     },
     /// Verification of more blocks than its map may hold.
     #[error(
-        "verification would keep {needed} of versions in memory, more than {allowed}; \
+        "verification would keep {needed:#} of versions in memory, more than {allowed:#}; \
          shorten the range or use larger blocks"
     )]
     VersionMapTooLarge {
