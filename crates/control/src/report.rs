@@ -51,6 +51,7 @@ impl Control {
             summary,
             shards: self.shards.len(),
             listen: Vec::new(),
+            connections: None,
             pools,
             events,
         }

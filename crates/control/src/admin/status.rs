@@ -40,11 +40,35 @@ pub struct Status {
     /// Where its server listens for clients, as an array file has it; the server adds them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listen: Vec<String>,
+    /// Its clients' connections; the server adds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionsStatus>,
     /// Its pools.
     pub pools: Vec<PoolStatus>,
     /// What has happened lately, newest last.
     #[serde(default)]
     pub events: Vec<Event>,
+}
+
+/// Connections of clients, of all shards together. Those that were closed are counted since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionsStatus {
+    /// Connections that are open.
+    pub open: u64,
+    /// Those of them that have not finished their handshake.
+    pub negotiating: u64,
+    /// How many may be open at a time.
+    pub limit: u64,
+    /// How many of them may be of one address.
+    pub limit_per_address: u64,
+    /// New ones that were closed because there was no place.
+    pub refused: u64,
+    /// Those of them whose address had as many as one may have.
+    pub refused_of_address: u64,
+    /// Connections that were closed in their handshake to make place for others.
+    pub gave_way_negotiating: u64,
+    /// The same of idle ones.
+    pub gave_way_idle: u64,
 }
 
 impl Status {

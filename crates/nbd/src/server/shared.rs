@@ -2,10 +2,11 @@
 
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tier0_block::BlockTarget;
 use tier0_stats::IoStats;
-use tier0_target::{Connection, Ended, ExportOptions, Protocol, Target, User};
+use tier0_target::{Connection, ConnectionCounts, Ended, ExportOptions, Protocol, Target, User};
 use tier0_world::World;
 use tier0_world::net::{PeerAddress, Socket};
 
@@ -98,6 +99,16 @@ impl<T: BlockTarget + 'static> Server<T> {
     /// The exports' names.
     pub fn export_names(&self) -> Vec<String> {
         self.target.export_names()
+    }
+
+    /// How many connections there are and have been, for any thread.
+    pub fn counts(&self) -> &Arc<ConnectionCounts> {
+        self.target.counts()
+    }
+
+    /// Has it told there when connections are closed for want of places, a sentence at most twice in ten seconds.
+    pub fn tell_of_crowding(&self, listener: impl Fn(String) + 'static) {
+        self.target.tell_of_crowding(listener);
     }
 
     /// Connections that are open.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tier0_control::admin::{Health, Status};
+use tier0_control::admin::{ConnectionsStatus, Health, Status};
 use tier0_description::{Description, Finding};
 
 use super::config::facts;
@@ -78,8 +78,34 @@ fn as_it_was(fault: &str) -> String {
 
 fn text(status: &Status) -> String {
     let heading = wrapped(&format!("array {}: {}", status.array, status.summary), "  ");
+    let connections = status.connections.as_ref().and_then(connections);
+    let connections = connections.map_or_else(String::new, |line| format!("{}\n", wrapped(&line, "  ")));
     let pools: Vec<String> = status.pools.iter().map(|pool| pool::text(pool, &status.summary)).collect();
-    format!("{heading}\n{}{}", pools.concat(), events::text(&status.events))
+    format!("{heading}\n{connections}{}{}", pools.concat(), events::text(&status.events))
+}
+
+/// Where clients were closed for want of places: how many, and why. None where none was.
+fn connections(of: &ConnectionsStatus) -> Option<String> {
+    let closed = [
+        (of.refused - of.refused_of_address.min(of.refused), "new"),
+        (of.refused_of_address, "new of an address that had as many as one may have"),
+        (of.gave_way_negotiating, "in the handshake"),
+        (of.gave_way_idle, "idle"),
+    ];
+    let told: Vec<String> = closed
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "connections: {} of {} open, {} of them in the handshake; closed for want of places since the start: {}",
+            of.open,
+            of.limit,
+            of.negotiating,
+            told.join(", ")
+        )
+    })
 }
 
 /// A time in at most two units: `12 s`, `3 min 4 s`, `2 h 5 min`, `3 d 4 h`.
@@ -97,6 +123,25 @@ fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_are_told_where_some_had_no_place() {
+        let mut of = ConnectionsStatus {
+            open: 7,
+            negotiating: 2,
+            limit: 1024,
+            limit_per_address: 512,
+            refused: 0,
+            refused_of_address: 0,
+            gave_way_negotiating: 0,
+            gave_way_idle: 0,
+        };
+        assert_eq!(connections(&of), None);
+        (of.refused, of.refused_of_address, of.gave_way_negotiating) = (5, 5, 230);
+        let told = "connections: 7 of 1024 open, 2 of them in the handshake; closed for want of places since the start: \
+                    5 new of an address that had as many as one may have, 230 in the handshake";
+        assert_eq!(connections(&of).as_deref(), Some(told));
+    }
 
     #[test]
     fn durations_have_at_most_two_units() {
