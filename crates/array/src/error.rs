@@ -309,7 +309,7 @@ pub enum ArrayError {
     },
     /// Drive files do not fit the file system.
     #[error(
-        "drive files of {needed} are to be made in {directory:?}, and its file system has {free} free; free space there, make the drives smaller, or name another place"
+        "drive files of {needed:#} are to be made in {directory:?}, and its file system has {free:#} free; free space there, make the drives smaller, or name another place"
     )]
     NoRoom {
         /// Where they are to be made.
@@ -378,6 +378,12 @@ impl ArrayError {
             ArrayError::Mismatch(Mismatch::NoPool { .. }) => true,
             _ => false,
         }
+    }
+
+    /// Whether a creation that may overwrite what drives hold would go on.
+    pub fn is_about_content(&self) -> bool {
+        use ArrayError::{CreatedAlready, Foreign, Pool, Taken};
+        matches!(self, CreatedAlready { .. } | Foreign { .. } | Taken { .. } | Pool(_))
     }
 
     /// Whether what the file, the request or the drives say is wrong, as that names a drive which another process has,

@@ -85,7 +85,8 @@ mod without {
 
     /// There is no bug in this build.
     pub(crate) fn check(_: &str) -> Result<(), String> {
-        Err("this build has no planted bugs; build it with debug assertions, as `cargo xtask sim` does".to_owned())
+        Err("this build has no planted bugs; build it with debug assertions, as `cargo xtask sim` does"
+            .to_owned())
     }
 
     /// Does something.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tier0_control::admin::{AdminReply, AdminRequest, DriveStatus, PoolStatus, Status};
 use tier0_description::Description;
 use tier0_description::facts::DriveState;
+use tier0_pool::Space;
 use tier0_units::{ByteCount, counted, named};
 
 use super::config::facts;
@@ -49,6 +50,9 @@ struct Answer<'a> {
     text: &'a str,
     /// What was asked for.
     what: &'a AdminRequest,
+    /// What an administrator should know of it, one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 /// Has the array of the file at `array` carry out `request`, and says how it went.
@@ -67,6 +71,8 @@ pub(super) fn carry_out(
     });
     let done = asked.and_then(sentence);
     let done = done.map(|text| with_what_is_left(text, array, request));
+    let notes = if done.is_ok() { overcommitment(array, request) } else { Vec::new() };
+    notes.iter().for_each(|note| tracing::warn!("{note}"));
     if !answering.json {
         return print(&format!("{}\n", wrapped(&done?, "")));
     }
@@ -74,8 +80,27 @@ pub(super) fn carry_out(
         Ok(text) => ("done", text.as_str()),
         Err(failure) => (failure.result(), &*failure.text().unwrap_or_default()),
     };
-    print(&json(&Answer { result, text, what: request }))?;
+    print(&json(&Answer { result, text, what: request, notes }))?;
     done.map(|_| ())
+}
+
+/// What to tell of the pool of a thin volume that was made or has grown, where that is promised more than it has. Nothing
+/// where the server is gone.
+fn overcommitment(array: &Path, request: &AdminRequest) -> Vec<String> {
+    let volume = match request {
+        AdminRequest::VolumeCreate { name, .. } => name,
+        AdminRequest::VolumeClone { name, .. } => name,
+        AdminRequest::VolumeResize { volume, .. } => volume,
+        _ => return Vec::new(),
+    };
+    let Ok(status) = Addressee::of(array).and_then(|server| server.status()) else { return Vec::new() };
+    let is_its = |pool: &&PoolStatus| pool.volumes.iter().any(|one| one.thin && one.name == *volume);
+    let told = |pool: &PoolStatus| {
+        let (usable, promised) =
+            (ByteCount(pool.space.usable_bytes), ByteCount(pool.space.provisioned_bytes));
+        (promised > usable).then(|| Space::overcommitment(&pool.name, usable, promised))
+    };
+    status.pools.iter().filter(is_its).filter_map(told).collect()
 }
 
 /// What was done, and what the array file still says of it.

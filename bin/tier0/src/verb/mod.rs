@@ -11,6 +11,7 @@ pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod iostat;
 pub(crate) mod lab;
+mod layout;
 pub(crate) mod load;
 mod recover;
 pub(crate) mod serve;
