@@ -147,6 +147,9 @@ pub enum SystemError {
     /// It tried.
     #[error("{0}")]
     Failed(String),
+    /// It has not ended: it may be done later, or in part.
+    #[error("unfinished: {0}")]
+    Unfinished(String),
 }
 
 /// What an administrator does.
@@ -312,7 +315,7 @@ pub trait System: Clone + 'static {
     /// # Errors
     /// The first thing that broke.
     fn run(&self, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
-        assert!(!config.has_network, "a system without a network of its own has no clients behind one");
+        assert!(!config.mixture.network, "a system without a network of its own has no clients behind one");
         run_all(self, config)
     }
 

@@ -61,7 +61,7 @@ async fn discard<R: Running>(life: &Rc<Life<R>>, name: &str, piece: u64) -> Resu
 
 /// A clone's cache is volatile where its volume's is.
 fn is_durable<R: Running>(life: &Life<R>) -> bool {
-    life.session.config.has_clones
+    life.session.config.mixture.clones
 }
 
 /// Carries out a request that gives a piece this content; false where there is no space for it.

@@ -3,8 +3,8 @@
 //! `cargo xtask sim --planted` looks for the first such seed of each; here each has one that is known. Where the array or
 //! the simulator has changed so that the known seed no longer does, others are tried before the bug counts as missed.
 
-use tier0_sim::sweep::catching;
-use tier0_sim::{Array, Failure, RunReport, SimConfig, run};
+use tier0_sim::sweep::run_caught;
+use tier0_sim::{Array, Failure, RunReport, SimConfig};
 use tier0_world::{PlantedBug, plant};
 
 /// Seeds within which each bug must be found if its known one does not.
@@ -87,10 +87,8 @@ const RARE: [PlantedBug; 8] = [
 ];
 
 fn run_config(bug: Option<PlantedBug>, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
-    catching(config.seed, || {
-        let _planted = bug.map(plant);
-        run(&Array, config)
-    })
+    let _planted = bug.map(plant);
+    run_caught(&Array, config)
 }
 
 /// What the simulator says of a seed that fails because of the bug.
