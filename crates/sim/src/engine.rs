@@ -315,9 +315,8 @@ impl RunningArray {
 
     async fn ask(&self, request: AdminRequest) -> Result<(), SystemError> {
         match self.engine.administer(request).await {
-            AdminReply::Refused(why) | AdminReply::Held(why) | AdminReply::Failed(why) => {
-                Err(SystemError::Refused(why))
-            }
+            AdminReply::Refused(why) | AdminReply::Held(why) => Err(SystemError::Refused(why)),
+            AdminReply::Failed(why) => Err(SystemError::Unfinished(why)),
             _ => Ok(()),
         }
     }
@@ -434,11 +433,7 @@ impl Running for RunningArray {
                 self.ask(AdminRequest::VolumeCreate { pool: None, name, size, thin, write_cache, group })
                     .await
             }
-            Admin::CloneVolume { of, name } => {
-                // What hosts have written may take too long to come into its place: nothing has changed then.
-                let cloned = self.ask(AdminRequest::VolumeClone { volume: of, name }).await;
-                cloned.map_err(|error| SystemError::Refused(error.to_string()))
-            }
+            Admin::CloneVolume { of, name } => self.ask(AdminRequest::VolumeClone { volume: of, name }).await,
             Admin::SwitchVolume { volume, read, write } => {
                 self.ask(AdminRequest::VolumeCache { volume: format!("v{volume}"), read, write }).await
             }

@@ -147,6 +147,9 @@ pub enum SystemError {
     /// It tried.
     #[error("{0}")]
     Failed(String),
+    /// It has not ended: it may be done later, or in part.
+    #[error("unfinished: {0}")]
+    Unfinished(String),
 }
 
 /// What an administrator does.

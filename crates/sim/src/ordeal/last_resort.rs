@@ -140,7 +140,9 @@ impl<S: System> Run<S> {
         let mut recovered = match recovered {
             Ok(recovered) => recovered,
             Err(SystemError::Refused(_)) => return Ok(()),
-            Err(SystemError::Failed(why)) => return Err(format!("it fails: {why}")),
+            Err(SystemError::Failed(why) | SystemError::Unfinished(why)) => {
+                return Err(format!("it fails: {why}"));
+            }
         };
         if let Some(obstacle) = recovered.obstacle {
             self.session.count("last resorts that did nothing");

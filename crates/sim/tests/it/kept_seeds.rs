@@ -138,7 +138,18 @@ const KEPT_CLONES_AND_MISHAPS: &[(u64, &str)] = &[
         "a volume was deleted under a scrub that waited for drives; a column moved without the slots that it had had, and \
          the scrub looked for them in the new place",
     ),
+    (
+        300_062,
+        "an administrator of the simulator asked a paused array for a clone every few milliseconds, and kept what the volume \
+         held for each: 19 GiB",
+    ),
 ];
+
+/// The same with mishaps in pools that grow.
+const KEPT_GROWING_AND_MISHAPS: &[(u64, &str)] = &[(
+    300_151,
+    "the simulator took a volume for refused that the array created when the drives were back that it waited for",
+)];
 
 /// The same with incidents.
 const KEPT_INCIDENTS: &[(u64, &str)] = &[
@@ -210,6 +221,7 @@ fn seeds_that_once_failed_stay_clean() {
     check(KEPT_GROWING, SimConfig::growing);
     check(KEPT_CLONES, SimConfig::cloned);
     check(KEPT_CLONES_AND_MISHAPS, |config| config.cloned().mishaps());
+    check(KEPT_GROWING_AND_MISHAPS, |config| config.mishaps().growing());
     check(KEPT_FORGETFUL, SimConfig::forgetful);
 }
 
