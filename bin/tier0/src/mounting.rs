@@ -89,6 +89,9 @@ mod tests {
         let is_word = |line: &&str| !line.trim().trim_end_matches(" \\").contains(' ');
         let mut lines = told.lines().filter(|line| !is_word(line));
         assert!(lines.all(|line| line.chars().count() <= COLUMNS), "{told}");
-        assert!(told.contains(&format!("tier0 load '{long}' \\\n      --queue-depth 32")), "{told}");
+        assert!(
+            told.contains(&format!("tier0 load \\\n      '{long}' \\\n      --queue-depth 32")),
+            "{told}"
+        );
     }
 }

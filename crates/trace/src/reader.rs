@@ -506,7 +506,7 @@ mod tests {
 
     #[test]
     fn text_of_two_bytes_a_character_is_told() {
-        let text = b"\xff\xfe1\0,\02\0\r\0\n\0";
+        let text = b"\xff\xfe1\x00,\x002\0\r\0\n\0";
         for options in [Options::default(), Format::Spc.into(), Format::U32Le.into()] {
             let told = told(text, options);
             assert!(told.contains("UTF-16") && told.contains("iconv -f UTF-16 -t UTF-8"), "{told}");

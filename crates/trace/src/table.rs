@@ -249,8 +249,8 @@ fn unusual_op(code: Code, field: &[u8]) -> Option<Option<Op>> {
         (Op::Discard, &["d", "discard", "trim", "unmap"]),
         (Op::Flush, &["f", "flush", "sync"]),
     ];
-    let is = |word: &&str| field.eq_ignore_ascii_case(word.as_bytes());
-    words.iter().find(|(_, words)| words.iter().any(|word| is(&word))).map(|(op, _)| Some(*op))
+    let is_one_of = |words: &[&str]| words.iter().any(|word| field.eq_ignore_ascii_case(word.as_bytes()));
+    words.into_iter().find(|(_, words)| is_one_of(words)).map(|(op, _)| Some(op))
 }
 
 /// The operation code of a command, decimal or hexadecimal behind `0x`.

@@ -46,7 +46,7 @@ fn the_demo_stays_up_until_it_is_told_to_end() {
     // It could not be asked: no server listened where its file says.
     let array = place.join("array.toml");
     assert!(told.contains("tier0 status") && told.contains(text(&array)), "{told}");
-    assert_eq!(json(&["status", text(&array)])["name"], "demo");
+    assert_eq!(json(&["status", text(&array)])["array"], "demo");
     assert_eq!(demo.interrupt(), Some(0));
     // It took a minute to end, and said nothing.
     let said = std::fs::read_to_string(&said).expect("a file");

@@ -200,7 +200,7 @@ fn traces_are_read_as_people_have_them() {
     let ended = run(&["lab", "replay", text(&blocks), "--format", "u32-le", "--size", "10"]);
     assert!(ended.stderr.contains("every 4 bytes are the number of a block"), "{}", ended.stderr);
     assert!(ended.stdout.contains("no budget of writes limits the flash cache"), "{}", ended.stdout);
-    let words = file(directory.path(), "words", "7\n8\n9\n10\n11\n12\n");
+    let words = file(directory.path(), "words", "7\n8\n9\n10\n11\n12\n13\n14\n");
     refuse(&["lab", "replay", text(&words), "--format", "u32-le"], 2, &["is text", "name another format"]);
 }
 
