@@ -5,7 +5,7 @@
 //! to it while they serve. Nothing depends on it but how evenly the drives are loaded.
 
 use crate::ChunkletAddress;
-use crate::state::{ColumnMove, MemberState, MetaError, Owner, PoolState};
+use crate::state::{ColumnMove, DriveRole, MemberState, MetaError, Owner, PoolState};
 
 impl PoolState {
     /// The member to which a column belongs and on which it does not lie, if there is one.
@@ -38,7 +38,8 @@ impl PoolState {
     pub fn place_at_home(&self, set: u32, column: u32) -> Option<ChunkletAddress> {
         let home = self.home_of(set, column)?;
         // What another column may hold there is needed more.
-        if self.column(set, column).drive == home || self.drives_kept_for(set, column).contains(&home) {
+        let is_kept = || self.drives_kept_for(set, column).contains(&home);
+        if self.column(set, column).drive == home || !self.is_for_data(home) || is_kept() {
             return None;
         }
         let target = self.free_chunklet(home, 0)?;
@@ -61,7 +62,9 @@ impl PoolState {
     pub(super) fn note_displaced(&mut self, place: (u32, u32), before: u32, now: u32) {
         let [left, taken] = [before, now].map(|member| &self.inventory.members[member as usize]);
         // A drive that was taken back is another member of the same name.
-        let has_left = left.state == MemberState::Lost && left.name != taken.name;
+        let is_lost = left.state == MemberState::Lost && left.name != taken.name;
+        // What is not for data is nobody's home.
+        let has_left = is_lost && left.role != DriveRole::Auxiliary;
         let displaced = &mut self.inventory.displaced;
         if displaced.get(&place) == Some(&now) {
             displaced.remove(&place);
@@ -72,6 +75,9 @@ impl PoolState {
 
     /// A member takes the place of another: what belongs there belongs to it.
     pub(super) fn replace_home(&mut self, member: u32, by: u32) {
+        if self.inventory.members[by as usize].role == DriveRole::Auxiliary {
+            return;
+        }
         self.inventory.displaced.values_mut().filter(|home| **home == member).for_each(|home| *home = by);
         let own = self.owned(member).filter_map(|(_, owner)| match owner {
             Owner::Set { set, column } | Owner::Target { set, column } => Some((*set, *column)),

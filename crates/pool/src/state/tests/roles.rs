@@ -156,6 +156,22 @@ fn a_drive_that_replaces_another_is_the_first_choice_for_what_this_one_has() {
     }
 }
 
+/// What drives of the log had taken over and lost would have gone to the drives that replaced them.
+#[test]
+fn no_column_belongs_to_a_drive_that_is_not_for_data() {
+    let mut state = pool(0);
+    let went = lose(&mut state, 0);
+    let log_drive = *went.values().next().expect("it had columns");
+    let went = lose(&mut state, log_drive);
+    assert!(!went.is_empty());
+    assert_eq!((state.displaced_from(log_drive).count(), state.displaced_from(0).count()), (0, 4));
+    let new = replaced(&mut state, log_drive, log_drive);
+    assert!(!state.is_for_data(new) && state.moves_home().is_empty());
+    // They belong to the drive of data that was lost first.
+    let new = replaced(&mut state, 0, 0);
+    assert_eq!(state.moves_home().iter().filter(|one| one.to == new).count(), 4);
+}
+
 #[test]
 fn nothing_belongs_to_a_drive_that_has_left() {
     let mut state = pool(1);
