@@ -125,7 +125,7 @@ pub(crate) fn verdict(report: &LoadReport) -> Result<(), Failure> {
     Err(match report.ended_by {
         EndedBy::Stopped => Failure::Interrupted,
         EndedBy::Standstill => Failure::Run(
-            "the target answers without any simulated time passing; give it drives with a model".to_owned(),
+            "the target answers without any simulated time passing, from memory: give it drives with a model, less memory, or a load over more of it".to_owned(),
         ),
         EndedBy::Overload => Failure::Run("the target fell too far behind the rate; lower --rate".to_owned()),
         other => Failure::Run(format!("the run ended early ({other:?}); see the report")),

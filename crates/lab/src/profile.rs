@@ -18,7 +18,7 @@ use tier0_world::World;
 
 use crate::measure::sample;
 use crate::search::{LimitSearch, SearchEnd, SearchPlan, SearchResult};
-use crate::settle::{Course, Settled, measure, settle};
+use crate::settle::{Course, Settled, measure, settle, writes_are_cached};
 
 /// How to profile.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,10 +43,14 @@ pub struct ProfilePlan {
 const WARM_UP: Nanos = Nanos::from_secs(1);
 /// The length of its measurements.
 const PROBE_TIME: Nanos = Nanos::from_secs(5);
-/// The measurement of an array that was settled has as many requests as in a study,
-const SETTLED_IOS: f64 = crate::study::IOS_DEFAULT as f64;
-/// and lasts at least and at most so long: waves of destaging pass within it.
+/// The measurement of an array that was settled has at least as many requests as in a study,
+const SETTLED_IOS_MIN: f64 = crate::study::IOS_DEFAULT as f64;
+/// and lasts at least and at most so long.
 const SETTLED_TIME: [Nanos; 2] = [Nanos::from_secs(2), Nanos::from_secs(60)];
+/// Waves in which a write cache is destaged pass within this time,
+const WAVES_TIME: Nanos = Nanos::from_secs(40);
+/// or within so many requests, where these are many.
+const WAVES_IOS: f64 = 150_000.0;
 
 impl ProfilePlan {
     /// A search for `latency_limit_ms`, with what is usual for the target.
@@ -75,10 +79,13 @@ impl ProfilePlan {
         LoadSpec { seed: self.seed, warm_up, ..LoadSpec::single(stream, limits) }
     }
 
-    /// The same on an array that was settled, and gave so many requests per second at last.
-    fn load_when_settled(&self, load: &LoadSpec, iops: f64) -> LoadSpec {
+    /// The same on an array that was settled, and gave so many requests per second at last; `in_waves` says whether it writes into
+    /// a write cache.
+    fn load_when_settled(&self, load: &LoadSpec, iops: f64, in_waves: bool) -> LoadSpec {
         let [least, most] = SETTLED_TIME;
-        let time = Nanos::from_secs_f64(SETTLED_IOS / iops.max(1.0)).clamp(least, most);
+        let time_of = |ios: f64| Nanos::from_secs_f64(ios / iops.max(1.0));
+        let waves = if in_waves { WAVES_TIME.min(time_of(WAVES_IOS)) } else { Nanos::ZERO };
+        let time = time_of(SETTLED_IOS_MIN).max(waves).clamp(least, most);
         let limits = if self.probe_time.is_some() { load.limits } else { RunLimits::time(time) };
         LoadSpec { warm_up: Nanos::ZERO, limits, ..load.clone() }
     }
@@ -178,7 +185,7 @@ pub async fn profile_array(
         let mut settled = None;
         if plan.warm_up.is_none() {
             let done = settle(world, volume, &load, is_fresh, Box::new(look.clone())).await?;
-            load = plan.load_when_settled(&load, done.iops);
+            load = plan.load_when_settled(&load, done.iops, writes_are_cached(volume, &load));
             settled = Some(done);
         }
         is_fresh = false;

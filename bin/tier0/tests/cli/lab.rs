@@ -95,7 +95,7 @@ fn a_profile_finds_the_knee() {
     let best = probes.iter().filter(within).map(|probe| probe["iops"].as_f64().expect("a figure"));
     let best = best.fold(0.0, f64::max);
     assert!(iops >= best * 0.99, "{iops} at the limit, but {best} within it");
-    assert!(succeed(&arguments).contains("above the limit"));
+    assert!(succeed(&arguments).contains("beyond the limit"));
     refuse(&["lab", "profile", text(&array), "--limit", "0s"], 2, &["--limit"]);
     refuse(&["lab", "profile", "/nowhere"], 2, &["/nowhere"]);
 }

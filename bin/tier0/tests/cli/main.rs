@@ -14,6 +14,7 @@ mod examples;
 mod flash_cache;
 mod lab;
 mod load;
+mod modelled;
 mod places;
 mod recover;
 mod refusals;

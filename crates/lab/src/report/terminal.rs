@@ -53,6 +53,10 @@ pub fn terminal(
         role(Role::Derived),
         width,
     );
+    let is_unpublished =
+        |line: &&RecordLine| line.role == Role::Unpublished && !line.is_of_grid(&outcome.study);
+    let unpublished = lines.iter().filter(is_unpublished);
+    records(&mut text, "unpublished: nothing to compare these with", unpublished, width);
     grid(&mut text, outcome, width);
     measurements(&mut text, outcome, width);
     work(&mut text, outcome, width);
@@ -266,7 +270,7 @@ fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
              the write log; flushed: shares of the pages that were destaged idle (below the low watermark) / between the \
              watermarks / forced (writers were delayed); delayed: writes that waited for room, for one write of a host, \
              and for how long on average; read hits: reads that found their pages in the read cache, of those that looked for \
-             them\n{table}"
+             them, and behind a slash the same of a flash cache\n{table}"
         );
     }
 }

@@ -115,9 +115,15 @@ async fn settle_write_cache(
 
 async fn run_in(world: &World, volume: &Volume, load: &LoadSpec, look: Look) -> Result<RanIn, RunError> {
     let run = LoadRun::new(world, Rc::new(volume.clone()), other_requests(load, RUN_IN_MAX, RUN_IN_SEED))?;
-    let (run, seen) = RunIn::new(vec![volume.clone()]).judge(run, look);
+    let writes = writes_are_cached(volume, load);
+    let (run, seen) = RunIn::new(vec![volume.clone()], writes).judge(run, look);
     run.run().await;
     Ok(seen.get())
+}
+
+/// Whether a load writes into the write cache of a volume.
+pub(crate) fn writes_are_cached(volume: &Volume, load: &LoadSpec) -> bool {
+    volume.writes_cached() && load.streams.iter().any(|stream| stream.read_percent < 100.0)
 }
 
 /// The write cache of a volume, filled with requests to where the load's go; nothing where it writes into none.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 use tier0_array::Volume;
-use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES};
+use tier0_units::Nanos;
 use tier0_workload::run::{LoadRun, RunError};
 use tier0_workload::spec::LoadSpec;
 use tier0_workload::stats::{LoadReport, Phase, Progress};
@@ -13,7 +13,7 @@ use tier0_world::World;
 
 use super::array::lookups;
 use super::modelled::CacheLookups;
-use super::run_in::rise;
+use super::run_in::write_level;
 
 /// A write cache that rises or falls by more than this share of what is written is not in balance,
 const BALANCE: f64 = 0.2;
@@ -67,21 +67,20 @@ struct LookAt {
     /// What had been written, in sizes of the log.
     written: f64,
     lookups: CacheLookups,
-    /// Answers since the look before, and their mean latency in milliseconds, of reads and of writes.
+    /// Answers since the look before, and the sum of the mean latencies of reads and of writes among them, milliseconds.
     ios: f64,
     latency_ms: f64,
 }
 
 impl LookAt {
     fn at(volume: &Volume, progress: &Progress, before: f64) -> LookAt {
-        let (seconds, cache) = (progress.elapsed.as_secs_f64(), volume.write_cache());
+        let seconds = progress.elapsed.as_secs_f64();
+        let [level, written] = write_level(volume);
         let latencies = [progress.read_latency, progress.write_latency];
-        let has_log = volume.writes_cached() && cache.log_bytes > 0;
-        let written = (cache.written_pages * PAGE_SECTORS * SECTOR_BYTES) as f64;
         LookAt {
             seconds,
-            level: if has_log { cache.level } else { 0.0 },
-            written: if has_log { written / cache.log_bytes as f64 } else { 0.0 },
+            level,
+            written,
             lookups: lookups(volume),
             ios: progress.iops * (seconds - before),
             latency_ms: latencies.iter().flatten().map(|latency| latency.as_secs_f64() * 1e3).sum(),
@@ -110,7 +109,7 @@ impl Course {
         let halves = [middle.lookups.since(first.lookups), last.lookups.since(middle.lookups)];
         let rates = |of: fn(CacheLookups) -> Option<f64>| [of(halves[0]), of(halves[1])];
         let moved = [
-            level_moved(first, last),
+            level_moved(looks),
             rate_moved("read cache in memory", rates(|lookups| lookups.memory.rate())),
             rate_moved("flash cache", rates(|lookups| lookups.flash.rate())),
             latency_moved(looks),
@@ -137,12 +136,18 @@ impl Course {
     }
 }
 
-fn level_moved(first: &LookAt, last: &LookAt) -> Option<String> {
-    let (rise, written) = (last.level - first.level, last.written - first.written);
+fn level_moved(looks: &[LookAt]) -> Option<String> {
+    let [first, .., last] = looks else { return None };
+    // The means of the halves: single levels jump, and go in waves.
+    let (earlier, later) = looks.split_at(looks.len() / 2);
+    let mean = |looks: &[LookAt]| looks.iter().map(|look| look.level).sum::<f64>() / looks.len() as f64;
+    let (from, to) = (mean(earlier), mean(later));
+    let (rise, written) = (2.0 * (to - from), last.written - first.written);
     let moved = rise.abs() > LEVEL_MOVE_MIN && rise.abs() > BALANCE * written;
     let verb = if rise > 0.0 { "rose" } else { "fell" };
-    let [from, to] = [first.level, last.level].map(|level| level * 100.0);
-    moved.then(|| format!("the write cache {verb} from {from:.0} % to {to:.0} %"))
+    moved.then(|| {
+        format!("the write cache {verb} from {:.0} % in the first half to {:.0} % in the second", from * 100.0, to * 100.0)
+    })
 }
 
 fn rate_moved(name: &str, [first, second]: [Option<f64>; 2]) -> Option<String> {
@@ -162,10 +167,10 @@ fn latency_moved(looks: &[LookAt]) -> Option<String> {
     // The first look has what was answered before the measurement, too.
     let (first, second) = looks[1..].split_at((looks.len() - 1) / 2);
     let (first, second) = (mean(first)?, mean(second)?);
-    let moved = rise(&[first, second]).abs() > LATENCY_MOVE_MAX * first.max(second);
-    let verb = if second > first { "rose" } else { "fell" };
-    let (from, to) = (crate::record::format_number(first), crate::record::format_number(second));
-    moved.then(|| format!("the mean latency {verb} from {from} ms to {to} ms"))
+    let moved = (second - first) / first.max(second);
+    let verb = if moved > 0.0 { "rose" } else { "fell" };
+    (moved.abs() > LATENCY_MOVE_MAX)
+        .then(|| format!("latencies {verb} by {:.0} %", 100.0 * (second / first - 1.0).abs()))
 }
 
 #[cfg(test)]
@@ -209,10 +214,10 @@ mod tests {
     fn each_that_moves_is_named() {
         let filling =
             course(|number, look| (look.level, look.written) = (0.1 * number as f64, 0.1 * number as f64));
-        assert_eq!(filling.moved, ["the write cache rose from 0 % to 90 %"]);
+        assert_eq!(filling.moved, ["the write cache rose from 20 % in the first half to 70 % in the second"]);
         let warming = course(|number, look| look.lookups.flash.hits = number * number * 10);
         assert!(warming.moved[0].starts_with("the hit rate of the flash cache rose from"), "{warming:?}");
         let slowing = course(|number, look| look.latency_ms = 1.0 + number as f64);
-        assert!(slowing.moved[0].starts_with("the mean latency rose from"), "{slowing:?}");
+        assert!(slowing.moved[0].starts_with("latencies rose by"), "{slowing:?}");
     }
 }

@@ -25,6 +25,7 @@ mod write_caches;
 use tier0_units::Nanos;
 use tier0_workload::spec::{LoadSpec, RunLimits};
 
+pub(crate) use self::array::writes_are_cached;
 pub use self::array::{Settled, SettledReadCaches, SettledWriteCache, settle};
 pub use self::course::{Course, measure};
 pub(crate) use self::filling::Filling;
