@@ -5,6 +5,7 @@ use clap::{ArgAction, ArgMatches, Args, Command, CommandFactory, FromArgMatches,
 
 use crate::exit;
 use crate::failure::Failure;
+use crate::logging;
 use crate::output;
 use crate::verb::{
     admin, catalog, check, completions, config, create, demo, events, iostat, lab, load, serve, status,
@@ -50,7 +51,7 @@ pub(crate) struct Global {
     /// Log more to stderr (repeat for more detail)
     #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Log only errors, hide progress (twice: no log)
+    /// Log only errors, hide progress (twice: no log); "status" prints nothing
     #[arg(short, long, global = true, display_order = 900, action = ArgAction::Count)]
     pub(crate) quiet: u8,
 }
@@ -82,7 +83,7 @@ pub(crate) enum Verb {
     Pool(admin::Pool),
     /// Verify all data of a running array and repair errors
     Scrub(admin::Scrub),
-    /// Create, clone, resize, delete or tune volumes of a running array
+    /// List, create, clone, resize, rename, delete or tune volumes of a running array
     #[command(subcommand)]
     Volume(admin::Volume),
     /// Benchmark an NBD export, a file, a device, or a simulated array
@@ -95,6 +96,16 @@ pub(crate) enum Verb {
     Catalog(catalog::Catalog),
     /// Print shell completions
     Completions(completions::Completions),
+}
+
+impl Verb {
+    /// What it logs where nothing asks for more or less.
+    pub(crate) fn log_default(&self) -> logging::Default {
+        match self {
+            Verb::Demo(_) => logging::Default::OfProgram,
+            _ => logging::Default::Warnings,
+        }
+    }
 }
 
 fn help(examples: &str) -> String {

@@ -1,6 +1,5 @@
-//! Drives a load against a target, in either world, with a live line on stderr, until it ends or Ctrl-C comes.
+//! Drives a load against a target in real time, with a live line on stderr, until it ends or Ctrl-C comes.
 
-use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use futures_util::future::{Either, select};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tier0_block::BlockTarget;
 use tier0_units::{Nanos, counted};
-use tier0_workload::run::{LoadRun, StopHandle};
+use tier0_workload::run::LoadRun;
 use tier0_workload::spec::LoadSpec;
 use tier0_workload::stats::{EndedBy, LoadReport, Progress};
 use tier0_world::{RealOptions, RealRuntime, World};
@@ -19,8 +18,6 @@ use crate::signals::Signals;
 
 /// How often a live line changes, in real time.
 pub(crate) const REFRESH: Nanos = Nanos::from_millis(250);
-/// In virtual time, so many looks at the run are a few per second of real time without slowing it down.
-const LOOKS_PER_SIMULATED_S: u64 = 20;
 
 /// A real world of this thread; says once where it must do without io_uring.
 pub(crate) fn real_world() -> Result<RealRuntime, Failure> {
@@ -40,15 +37,16 @@ pub(crate) fn live_line(show: bool) -> ProgressBar {
         ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(None, target);
-    bar.set_style(ProgressStyle::with_template("{spinner} {wide_msg}").expect("the template is right"));
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {prefix}{wide_msg}").expect("the template is right"),
+    );
     if !bar.is_hidden() {
         bar.enable_steady_tick(Duration::from_millis(100));
     }
     bar
 }
 
-/// Plans the load on `target` and runs it to its end, or until a signal comes. In a real world `listener` is told
-/// after every `every`.
+/// Plans the load on `target` and runs it to its end, or until a signal comes. `listener` is told after every `every`.
 pub(crate) async fn drive<T: BlockTarget + 'static>(
     world: &World,
     target: Rc<T>,
@@ -59,10 +57,6 @@ pub(crate) async fn drive<T: BlockTarget + 'static>(
 ) -> Result<LoadReport, Failure> {
     let run = LoadRun::new(world, target, load).map_err(Failure::input)?;
     let stop = run.stop_handle();
-    if world.is_virtual() {
-        let every = Nanos(1_000_000_000 / LOOKS_PER_SIMULATED_S);
-        return Ok(run.on_progress(every, stopping(listener, stop, signals.clone())).run().await);
-    }
     let running = std::pin::pin!(run.on_progress(every, listener).run());
     match select(running, std::pin::pin!(signals.wait(world))).await {
         Either::Left((report, _)) => Ok(report),
@@ -73,28 +67,37 @@ pub(crate) async fn drive<T: BlockTarget + 'static>(
     }
 }
 
-/// In virtual time nothing waits for a signal, so the listener looks for one.
-fn stopping(
-    mut listener: impl FnMut(&Progress) + 'static,
-    stop: StopHandle,
-    signals: Signals,
-) -> impl FnMut(&Progress) + 'static {
-    move |progress| {
-        listener(progress);
-        if signals.raised() {
-            stop.stop();
+/// Where the progress of a run is shown.
+#[derive(Clone)]
+pub(crate) struct Shown(ProgressBar);
+
+impl Shown {
+    /// On a live line.
+    pub(crate) fn on(bar: &ProgressBar) -> Shown {
+        Shown(bar.clone())
+    }
+
+    /// A listener that shows each progress.
+    pub(crate) fn listener(&self) -> impl FnMut(&Progress) + use<> {
+        let mut last = String::new();
+        let bar = self.0.clone();
+        move |progress| {
+            let text = progress.to_string();
+            if last != text {
+                bar.set_message(text.clone());
+                last = text;
+            }
         }
     }
-}
 
-/// A listener that shows each progress on `bar`.
-pub(crate) fn show_on(bar: &ProgressBar) -> impl FnMut(&Progress) + 'static {
-    let bar = bar.clone();
-    let last = RefCell::new(String::new());
-    move |progress| {
-        let text = progress.to_string();
-        if last.replace(text.clone()) != text {
-            bar.set_message(text);
+    /// Shows what is being done, and says whether to go on: in virtual time nothing waits for a signal, so it is looked for.
+    pub(crate) fn look(&self, signals: &Signals) -> impl Fn(&str) -> bool + Clone + use<> {
+        let (bar, signals) = (self.0.clone(), signals.clone());
+        move |what: &str| {
+            if !what.is_empty() && bar.message() != what {
+                bar.set_message(what.to_owned());
+            }
+            !signals.raised()
         }
     }
 }
@@ -123,7 +126,7 @@ pub(crate) fn verdict(report: &LoadReport) -> Result<(), Failure> {
     Err(match report.ended_by {
         EndedBy::Stopped => Failure::Interrupted,
         EndedBy::Standstill => Failure::Run(
-            "the target completes requests in zero simulated time; use drives with a model".to_owned(),
+            "the target completes requests in zero simulated time, from memory; use drives with a model, less memory, or a load over more data".to_owned(),
         ),
         EndedBy::Overload => Failure::Run("the target cannot sustain the rate; lower --rate".to_owned()),
         other => Failure::Run(format!("the run ended early ({other:?}); see the report")),

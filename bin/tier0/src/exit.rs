@@ -31,7 +31,7 @@ pub(crate) const TABLE: &str = "\
 Exit codes:
   0    success
   1    runtime failure: drive, socket, peer, or full file system
-  2    invalid arguments or input file; nothing was changed
+  2    invalid arguments, input file or request; nothing was changed
   3    verification failed: data read back differs from data written
   4    status: warning: fully redundant, needs attention (such as low space)
   5    status: degraded: redundancy is reduced

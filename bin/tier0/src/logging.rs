@@ -23,11 +23,21 @@ const END: Duration = Duration::from_secs(1);
 /// How often room for it is looked for.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// What is logged where nothing asks for more or less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Default {
+    /// Warnings.
+    Warnings,
+    /// Warnings of the program itself. A verb that serves an array of its own says in its result what happened to it.
+    OfProgram,
+}
+
 /// Starts logging; a filter in the environment that cannot be read is left aside.
-pub(crate) fn start(global: &Global) {
+pub(crate) fn start(global: &Global, default: Default) {
     let level = match i16::from(global.verbose) - i16::from(global.quiet) {
         ..=-2 => "off",
         -1 => "error",
+        0 if default == Default::OfProgram => "off,tier0=warn",
         0 => "warn",
         1 => "info",
         2 => "debug",

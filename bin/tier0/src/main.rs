@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     exit::of(cli::parse().and_then(|cli| {
-        logging::start(&cli.global);
+        logging::start(&cli.global, cli.verb.log_default());
         let json = cli.json;
         verb::run(cli).inspect_err(|failure| {
             if json {

@@ -19,9 +19,9 @@ use futures_util::future::{Either, select};
 use tier0_array::open::OpenArray;
 use tier0_array::real::{ShardContext, Stopper, run};
 use tier0_array::{ExportRegistry, HostConnection, Volume};
-use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus, Severity};
+use tier0_control::admin::{AdminReply, AdminRequest, ConnectionsStatus, PoolStatus, Severity};
 use tier0_description::ListenAddress;
-use tier0_nbd::server::{ExportOptions, Server, ServerOptions, User};
+use tier0_nbd::server::{ConnectionCounts, ConnectionsNow, ExportOptions, Server, ServerOptions, User};
 use tier0_stats::IoStats;
 use tier0_units::{Nanos, named};
 use tier0_world::net::{PeerAddress, Socket};
@@ -72,6 +72,8 @@ struct State {
     bound: Vec<String>,
     /// The other ends of the doors, until the shards take theirs.
     arrivals: Vec<Option<MailReceiver<OwnedFd>>>,
+    /// Of the connections of each shard.
+    counts: Vec<Arc<ConnectionCounts>>,
 }
 
 impl Service {
@@ -145,8 +147,31 @@ impl Service {
         let mut reply = self.troubles.added_to(reply);
         if let AdminReply::Status(status) = &mut reply {
             status.listen.clone_from(&self.lock().bound);
+            status.connections = Some(self.connections());
         }
         reply
+    }
+
+    /// The connections of all shards.
+    fn connections(&self) -> ConnectionsStatus {
+        let options = ServerOptions::default().target;
+        let state = self.lock();
+        let shards = state.counts.len() as u64;
+        let all = state
+            .counts
+            .iter()
+            .map(|counts| counts.now())
+            .fold(ConnectionsNow::default(), |all, one| all + one);
+        ConnectionsStatus {
+            open: all.open,
+            negotiating: all.negotiating,
+            limit: options.connections_max as u64 * shards,
+            limit_per_address: options.connections_per_address_max as u64 * shards,
+            refused: all.refused,
+            refused_of_address: all.refused_of_address,
+            gave_way_negotiating: all.gave_way_negotiating,
+            gave_way_idle: all.gave_way_idle,
+        }
     }
 
     fn take_arrivals(&self, shard: usize) -> MailReceiver<OwnedFd> {
@@ -160,6 +185,9 @@ async fn serve_shard(context: ShardContext, service: Arc<Service>) {
     }
     service.signals.serving();
     let server = Server::new(&context.world, ServerOptions::default());
+    service.lock().counts.push(server.counts().clone());
+    let troubles = service.troubles.clone();
+    server.tell_of_crowding(move |what| troubles.tell(Severity::Warning, what));
     match start(&context, &service, &server) {
         Ok(Some(bound)) => (service.listening)(&bound),
         Ok(None) => {}
@@ -342,8 +370,13 @@ struct NbdExports(Server<Volume>);
 
 impl ExportRegistry for NbdExports {
     fn offer(&self, volume: Volume) -> Result<(), String> {
-        let options = ExportOptions::named(volume.name());
+        let options = ExportOptions::named(&*volume.name());
         self.0.replace_export(options, volume).map_err(|error| error.to_string())
+    }
+
+    fn rename(&self, from: &str, volume: Volume) -> Result<(), String> {
+        let options = ExportOptions::named(&*volume.name());
+        self.0.rename_export(from, options, volume).map_err(|error| error.to_string())
     }
 
     fn users(&self, name: &str) -> usize {

@@ -36,19 +36,49 @@ pub(crate) struct Signals {
 impl Signals {
     /// Catches the signals from now on, a closing terminal's too: there is something to be cleared away.
     pub(crate) fn catch() -> Result<Signals, Failure> {
-        Signals::catch_then(|| ())
-    }
-
-    /// The same, and the second one has `last` called before it ends the program.
-    pub(crate) fn catch_then(last: impl FnOnce() + Send + 'static) -> Result<Signals, Failure> {
         let caught = [SIGINT, SIGTERM, SIGHUP];
         let signals = Signals::of(&caught).map_err(|error| cannot(&error))?;
         listen(heard(&caught)?, move |mut heard| {
             let mut wish = Wish::default();
             if let Some(signal) = heard.forever().find(|_| wish.is_second()) {
-                last();
                 logging::flush();
                 std::process::exit(128 + signal);
+            }
+        })?;
+        Ok(signals)
+    }
+
+    /// The same for a program that can end at any moment: the first signal has `first` called at once. Where the program has not
+    /// ended `limit` after that, or a second signal comes, `last` is called and ends it.
+    pub(crate) fn catch_within(
+        limit: Duration,
+        first: impl FnOnce() + Send + 'static,
+        last: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Signals, Failure> {
+        let caught = [SIGINT, SIGTERM, SIGHUP];
+        let signals = Signals::of(&caught).map_err(|error| cannot(&error))?;
+        let last = Arc::new(last);
+        let end = move |code: i32| {
+            last();
+            logging::flush();
+            std::process::exit(code)
+        };
+        listen(heard(&caught)?, move |mut heard| {
+            let mut wish = Wish::default();
+            if heard.forever().next().is_none() {
+                return;
+            }
+            wish.is_second();
+            first();
+            let ends = end.clone();
+            // Without this thread, the second signal still ends it.
+            let _ = std::thread::Builder::new().name("tier0-end".into()).spawn(move || {
+                #[expect(clippy::disallowed_methods, reason = "the time of people, not the engine's")]
+                std::thread::sleep(limit);
+                ends(0)
+            });
+            if let Some(signal) = heard.forever().find(|_| wish.is_second()) {
+                end(128 + signal);
             }
         })?;
         Ok(signals)

@@ -1,6 +1,7 @@
 //! What a load is driven against: an NBD export, a file or device, or an array in virtual time.
 //!
-//! Invariant: nothing is written to a target that may hold data unless the user says `--overwrite`.
+//! Invariants: nothing is written to a target that may hold data unless the user says `--overwrite`, and nothing at all to one
+//! that the system uses.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,20 +9,20 @@ use std::rc::Rc;
 
 use clap::Args;
 use tier0_description::Description;
-use tier0_drive::{DriveHandle, FileMedium};
+use tier0_drive::{DriveHandle, FileMedium, SystemUse};
 use tier0_lab::profile::{ProfileError, ProfilePlan, ProfileProgress, ProfileReport, profile};
 use tier0_nbd::client::{Client, ClientError, ClientOptions, list};
 use tier0_nbd::protocol::handshake::Refusal;
 use tier0_nbd::protocol::{ExportInfo, NbdUri};
 use tier0_units::ByteCount;
 use tier0_workload::spec::LoadSpec;
-use tier0_workload::stats::{LoadReport, Progress};
-use tier0_world::{PayloadWidth, RealRuntime, World};
+use tier0_workload::stats::LoadReport;
+use tier0_world::{RealRuntime, World};
 
-use crate::driving::{REFRESH, drive, real_world};
+use crate::driving::{REFRESH, Shown, drive, real_world};
 use crate::failure::Failure;
 use crate::signals::Signals;
-use crate::twin::Twin;
+use crate::twin::{ArrayState, Simulated, Twin};
 use crate::unwritten;
 use crate::verb::catalog::CatalogSource;
 
@@ -42,7 +43,7 @@ pub(crate) struct TargetOptions {
     /// The volume of an array file [default: its first]
     #[arg(long, value_name = "NAME", help_heading = "Target")]
     volume: Option<String>,
-    /// Memory that the array of an array file has for what was read [default: none]
+    /// Memory that the array of an array file has for what was read [default: its share of array.memory, none where that is not set]
     #[arg(long, value_name = "SIZE", help_heading = "Target")]
     read_cache: Option<ByteCount>,
     #[command(flatten)]
@@ -75,38 +76,48 @@ impl Target {
         }
         let path = Path::new(text);
         if is_array {
-            let description = Description::read(path).map_err(Failure::input)?;
-            let twin = Twin::new(&options.catalog.load()?, description, options.read_cache)?;
+            let catalog = options.catalog.load()?;
+            let description = Description::read_with(path, &catalog).map_err(Failure::input)?;
+            let twin = Twin::new(&catalog, description, options.read_cache)?;
             return Ok(Target::Array(Box::new(twin), options.volume.clone()));
         }
         open_file(path, &consent, load)
     }
 
-    /// Runs `load` to its end, or until a signal comes.
+    /// Runs `load` to its end, or until a signal comes. An array in virtual time is settled first where `settles`, and tells whether
+    /// the figures are of a steady state.
     pub(crate) fn run(
         &self,
         load: LoadSpec,
+        settles: bool,
         signals: &Signals,
-        listener: impl FnMut(&Progress) + 'static,
-    ) -> Result<LoadReport, Failure> {
-        let signals = signals.clone();
-        match self {
+        shown: Shown,
+    ) -> Result<(LoadReport, Option<ArrayState>), Failure> {
+        let (owned, listener) = (signals.clone(), shown.listener());
+        let report = match self {
             Target::Nbd(runtime, client) => {
                 let (world, client) = (runtime.world().clone(), Rc::new(client.clone()));
-                runtime.run(async move { drive(&world, client, load, &signals, REFRESH, listener).await })
+                runtime.run(async move { drive(&world, client, load, &owned, REFRESH, listener).await })
             }
             Target::File(runtime, file) => {
                 let (world, file) = (runtime.world().clone(), Rc::new(file.clone()));
-                runtime.run(async move { drive(&world, file, load, &signals, REFRESH, listener).await })
+                runtime.run(async move { drive(&world, file, load, &owned, REFRESH, listener).await })
             }
-            Target::Array(twin, volume) => twin.load(volume.as_deref(), load, &signals, listener),
-        }
+            Target::Array(twin, volume) => {
+                let Simulated { report, state } =
+                    twin.load(volume.as_deref(), load, settles, signals, shown)?;
+                return Ok((report, Some(state)));
+            }
+        };
+        report.map(|report| (report, None))
     }
 
     /// Searches how many I/Os per second it gives within a latency limit.
     pub(crate) fn profile(
         &self,
         plan: ProfilePlan,
+        signals: &Signals,
+        shown: Shown,
         progress: impl FnMut(&ProfileProgress) + 'static,
     ) -> Result<ProfileReport, Failure> {
         let profiled = match self {
@@ -118,14 +129,11 @@ impl Target {
                 let (world, file) = (runtime.world().clone(), Rc::new(file.clone()));
                 runtime.run(async move { profile(&world, file, &plan, progress).await })
             }
-            Target::Array(twin, name) => {
-                let (runtime, volume) = twin.build(name.as_deref(), plan.seed, PayloadWidth::NONE)?;
-                let world = runtime.world().clone();
-                runtime.run(async move { profile(&world, Rc::new(volume), &plan, progress).await })
-            }
+            Target::Array(twin, name) => twin.profile(name.as_deref(), plan, signals, shown, progress)?,
         };
         profiled.map_err(|error| match error {
             ProfileError::Load(_) => Failure::input(error),
+            ProfileError::Ended { .. } if signals.raised() => Failure::Interrupted,
             ProfileError::Ended { .. } => Failure::run(error),
         })
     }
@@ -175,7 +183,10 @@ async fn refused(world: &World, uri: &NbdUri, refusal: &Refusal) -> Failure {
 }
 
 fn open_file(path: &Path, consent: &Consent, load: &LoadSpec) -> Result<Target, Failure> {
-    let medium = FileMedium::open(path)?;
+    let medium = match consent.writes {
+        true => SystemUse::open_unused(path, || Ok(FileMedium::open(path)?), |usage| in_use(path, &usage))?,
+        false => FileMedium::open(path)?,
+    };
     consent.check_file(path)?;
     if let Ok(found) = std::fs::metadata(path) {
         unwritten::tell_of_file(&path.display().to_string(), &found, load);
@@ -189,6 +200,11 @@ fn open_file(path: &Path, consent: &Consent, load: &LoadSpec) -> Result<Target, 
     let runtime = real_world()?;
     let drive = medium.drive(runtime.world()).map_err(Failure::run)?;
     Ok(Target::File(runtime, DriveHandle::new(drive)))
+}
+
+/// The system itself writes to what a load is to write to.
+fn in_use(path: &Path, usage: &SystemUse) -> Failure {
+    Failure::Input(format!("the load writes, and {path:?} is used by the system: {usage}, or use --read 100"))
 }
 
 /// Whether a load may write where it is sent.

@@ -2,22 +2,63 @@
 //!
 //! Nothing real is opened or written.
 
-use std::rc::Rc;
-
+use serde::Serialize;
 use tier0_array::Volume;
 use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, SimulatedOptions, build};
 use tier0_catalog::Catalog;
 use tier0_description::Description;
+use tier0_lab::profile::{ProfileError, ProfilePlan, ProfileProgress, ProfileReport, profile_array};
+use tier0_lab::settle::{Course, Settled, measure, settle};
 use tier0_units::ByteCount;
 use tier0_workload::spec::LoadSpec;
-use tier0_workload::stats::{LoadReport, Progress};
+use tier0_workload::stats::LoadReport;
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
-use crate::driving::{REFRESH, drive};
+use crate::driving::Shown;
 use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::unwritten;
+
+/// What a load on a simulated array gave.
+pub(crate) struct Simulated {
+    /// The figures.
+    pub(crate) report: LoadReport,
+    /// Whether they are of a steady state.
+    pub(crate) state: ArrayState,
+}
+
+/// Whether a measurement was of a steady state.
+#[derive(Serialize)]
+pub(crate) struct ArrayState {
+    /// Nothing where it was too short to tell.
+    is_steady: Option<bool>,
+    /// How the array was settled before; nothing where it was not.
+    settled: Option<Settled>,
+    #[serde(flatten)]
+    course: Course,
+}
+
+impl ArrayState {
+    /// All of it in a sentence of a line.
+    pub(crate) fn sentence(&self) -> String {
+        let settled = self.settled.as_ref();
+        let rates = self.course.hit_rates().map_or(String::new(), |rates| format!("; {rates}"));
+        let how = settled.map_or_else(|| "the array was not settled before".to_owned(), Settled::words);
+        match (self.is_steady, settled) {
+            (Some(true), _) => format!("steady state: {how}{rates}"),
+            (Some(false), settled) => {
+                let remedy = match settled {
+                    Some(_) => "measure for longer (--time)",
+                    None => "leave --warm-up out to have the array settled, or raise it",
+                };
+                format!("not a steady state: {}; {how}; {remedy}{rates}", self.course.moved.join("; "))
+            }
+            (None, Some(_)) => format!("too short to see whether the state stayed steady: {how}{rates}"),
+            (None, None) => format!("too short to see whether the state is steady: {how}{rates}"),
+        }
+    }
+}
 
 /// An array ready to be simulated any number of times.
 pub(crate) struct Twin {
@@ -38,18 +79,19 @@ impl Twin {
         Ok(Twin { description, shelf, read_cache })
     }
 
-    /// Runs `load` on the volume called `volume`, or on the first, of a fresh array.
+    /// Runs `load` on the volume called `volume`, or on the first, of a fresh array, which is settled first where `settles`.
     pub(crate) fn load(
         &self,
         volume: Option<&str>,
         load: LoadSpec,
+        settles: bool,
         signals: &Signals,
-        listener: impl FnMut(&Progress) + 'static,
-    ) -> Result<LoadReport, Failure> {
+        shown: Shown,
+    ) -> Result<Simulated, Failure> {
         let width = if load.verify.is_some() { PayloadWidth::REAL } else { PayloadWidth::NONE };
         let (runtime, volume) = self.build(volume, load.seed, width)?;
         let world = runtime.world().clone();
-        let signals = signals.clone();
+        let look = shown.look(signals);
         runtime.run(async move {
             unwritten::tell(
                 &volume,
@@ -57,8 +99,33 @@ impl Twin {
                 "remove thin from the array file: thick volumes are fully mapped",
             )
             .await;
-            drive(&world, Rc::new(volume), load, &signals, REFRESH, listener).await
+            let settled = match settles {
+                true => {
+                    let settled = settle(&world, &volume, &load, true, Box::new(look.clone())).await;
+                    Some(settled.map_err(Failure::input)?)
+                }
+                false => None,
+            };
+            let go_on = move |_: &_| look("");
+            let measured = measure(&world, &volume, load, go_on, shown.listener()).await;
+            let (report, course) = measured.map_err(Failure::input)?;
+            Ok(Simulated { report, state: ArrayState { is_steady: course.is_steady(), settled, course } })
         })
+    }
+
+    /// Searches how many I/Os per second the volume called `volume`, or the first, gives within a latency limit.
+    pub(crate) fn profile(
+        &self,
+        volume: Option<&str>,
+        plan: ProfilePlan,
+        signals: &Signals,
+        shown: Shown,
+        progress: impl FnMut(&ProfileProgress) + 'static,
+    ) -> Result<Result<ProfileReport, ProfileError>, Failure> {
+        let (runtime, volume) = self.build(volume, plan.seed, PayloadWidth::NONE)?;
+        let world = runtime.world().clone();
+        let look = shown.look(signals);
+        Ok(runtime.run(async move { profile_array(&world, &volume, &plan, progress, look).await }))
     }
 
     /// A fresh array in a world of its own, its volumes full, and the volume called `volume` or its first.
@@ -78,8 +145,8 @@ impl Twin {
 
     fn choose(&self, volumes: Vec<Volume>, name: Option<&str>) -> Result<Volume, Failure> {
         let array = &self.description.name;
-        let names: Vec<String> = volumes.iter().map(|volume| volume.name().to_owned()).collect();
-        let chosen = volumes.into_iter().find(|volume| name.is_none_or(|name| volume.name() == name));
+        let names: Vec<String> = volumes.iter().map(|volume| volume.name().to_string()).collect();
+        let chosen = volumes.into_iter().find(|volume| name.is_none_or(|name| *volume.name() == *name));
         chosen.ok_or_else(|| {
             Failure::Input(match name {
                 Some(name) => {

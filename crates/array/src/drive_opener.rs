@@ -194,6 +194,7 @@ impl JoiningMedium for Joining {
     }
 
     fn hold(&self) {
+        self.new.medium.reread_partitions();
         self.known.borrow_mut().push(self.new.medium.clone());
     }
 

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use futures_util::future::try_join_all;
 use tier0_cache::ReadCacheOptions;
 use tier0_control::admin::{AdminError, AdminReply, AdminRequest, IoReport, Status};
 use tier0_control::message::control::ControlMessage;
@@ -14,9 +15,8 @@ use tier0_description::{Description, Mismatch, PoolDescription, class};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_plan::{Lanes, NewPool, PoolDrives, fill};
-use tier0_policy::PolicyKind;
 use tier0_pool::metadata::{Metadata, superblock, survey_without};
-use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, PoolState};
+use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, PoolState, foreign};
 use tier0_units::ByteCount;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
 use tier0_world::{PlantedBug, World, planted};
@@ -55,8 +55,8 @@ pub async fn create(
     Ok(())
 }
 
-/// Takes the superblocks of these drives away, so that nothing finds a pool that is being overwritten: before [`create`] on
-/// drives that may be in one.
+/// Erases what these drives hold for a pool or another program at the places by which they are recognised: before [`create`] on
+/// drives that may hold something. First the superblocks of all of them, so that a crash leaves no part of a pool.
 ///
 /// # Errors
 /// A drive that cannot be written. Those before it are in no pool any more.
@@ -67,6 +67,7 @@ pub async fn clear(drives: &[DriveHandle]) -> Result<(), ArrayError> {
             ArrayError::from(tier0_pool::PoolError::Drive { drive, source })
         })?;
     }
+    try_join_all(drives.iter().map(foreign::erase)).await?;
     Ok(())
 }
 
@@ -130,6 +131,7 @@ pub(crate) fn new_state(
         class: class::described(&description.drives[*place]).unwrap_or(DriveClass::Disk),
         state: MemberState::Active,
         leaving: false,
+        role: Default::default(),
         group: group_of(place) as u32,
         path: String::new(),
     };
@@ -236,18 +238,40 @@ fn new_pools(
         if options.born == Born::Full {
             fill(&mut state)?;
         }
-        let read_cache = read_cache.filter(|_| reads_cached(&description.pools[number]));
+        let described = &description.pools[number];
         let mut pool = OpenedPool::new(world, number, state, own, options.born, control)?;
-        if let Some(writes) = description.pools[number].flash_cache.writes_per_day {
+        if let Some(writes) = described.flash_cache.writes_per_day {
             pool.seed.flash_writes_per_day = writes;
         }
-        if let Some(memory_max) = read_cache {
-            pool.seed.memory = ShardMemory::with_clean_pages(memory_max);
-            pool.seed.read_cache = Some(ReadCacheOptions { policy: PolicyKind::default(), memory_max });
-        }
+        let (memory, clean_max) = simulated_memory(description, described, read_cache);
+        let policy = described.read_cache_policy.unwrap_or_default();
+        pool.seed.memory = memory;
+        pool.seed.read_cache = clean_max.map(|memory_max| ReadCacheOptions { policy, memory_max });
         Ok(pool)
     };
     (0..description.pools.len()).map(pool_of).collect()
+}
+
+/// The memory of a pool of a simulated array, and what clean pages may take of it. What the description says is shared as in a
+/// real array. Where it says nothing, clean pages have `read_cache`, or nothing, and the tables of a flash cache what they need,
+/// beside the memory that there is by default.
+fn simulated_memory(
+    description: &Description,
+    pool: &PoolDescription,
+    read_cache: Option<ByteCount>,
+) -> (ShardMemory, Option<ByteCount>) {
+    let said = description.memory.map(|memory| ShardMemory::share_of(memory, 1, description.pools.len()));
+    let flash = pool.flash_cache.bytes.unwrap_or_default();
+    let others = said.unwrap_or_else(|| match flash.0 {
+        0 => ShardMemory::default(),
+        _ => ShardMemory::default().with_flash_tables(flash),
+    });
+    let reads_cached = pool.read_cache != Some(false);
+    match (read_cache.filter(|_| reads_cached), said.filter(|_| reads_cached)) {
+        (Some(clean), _) => (others.with_clean_pages(clean), Some(clean)),
+        (None, Some(said)) => (said, Some(said.clean_pages())),
+        (None, None) => (others, None),
+    }
 }
 
 /// Cuts the write log of the array on `drives` into a part for each of `shards`, if it can be: what is in it is destaged
@@ -348,6 +372,15 @@ impl Engine {
     ) -> Result<(), AdminError> {
         let give = |member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
         self.control.join_handle((pool, group), name, guarded(drive), give).await
+    }
+
+    /// A drive takes the place of the one called `old`, which is forgotten when what it holds, or held, is on the others.
+    ///
+    /// # Errors
+    /// It cannot join, or there is no drive `old`.
+    pub async fn replace_drive(&self, old: &str, name: &str, drive: DriveHandle) -> Result<(), AdminError> {
+        let give = |pool, member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
+        self.control.replace_handle(old, name, guarded(drive), give).await
     }
 
     /// Takes back a drive that was lost under this name and answers again: it joins as a new member, and what it lacks is

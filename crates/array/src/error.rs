@@ -310,7 +310,7 @@ pub enum ArrayError {
     },
     /// Drive files do not fit the file system.
     #[error(
-        "the drive files need {needed} in {directory:?}, but its file system has {free} free; free space \
+        "the drive files need {needed:#} in {directory:?}, but its file system has {free:#} free; free space \
          there, make the drives smaller, or choose another directory"
     )]
     NoRoom {
@@ -380,6 +380,12 @@ impl ArrayError {
             ArrayError::Mismatch(Mismatch::NoPool { .. }) => true,
             _ => false,
         }
+    }
+
+    /// Whether a creation that may overwrite what drives hold would go on.
+    pub fn is_about_content(&self) -> bool {
+        use ArrayError::{CreatedAlready, Foreign, Pool, Taken};
+        matches!(self, CreatedAlready { .. } | Foreign { .. } | Taken { .. } | Pool(_))
     }
 
     /// Whether what the file, the request or the drives say is wrong, as that names a drive which another process has,

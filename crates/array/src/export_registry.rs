@@ -27,6 +27,12 @@ pub trait ExportRegistry {
     /// Why it cannot: the fact and the remedy.
     fn offer(&self, volume: Volume) -> Result<(), String>;
 
+    /// Offers a volume under the name that it has now, and no more under the name `from`. Who uses it stays connected.
+    ///
+    /// # Errors
+    /// Why it cannot: the fact and the remedy.
+    fn rename(&self, from: &str, volume: Volume) -> Result<(), String>;
+
     /// Hosts that use a volume.
     fn users(&self, name: &str) -> usize;
 

@@ -224,7 +224,7 @@ impl ShardFlashCache {
         let (needed, most) = (bytes / BYTES_PER_TABLE_BYTE, self.memory_max.0 / MEMORY_PART);
         if needed > most {
             return Err(format!(
-                "its tables need {} of memory, of {} that each core has for this pool, half of which may be theirs; raise \
+                "its tables need {:#} of memory, of {:#} that each core has for this pool, half of which may be theirs; raise \
                  array.memory, or ask for a smaller flash cache",
                 ByteCount(needed),
                 self.memory_max
@@ -232,6 +232,11 @@ impl ShardFlashCache {
         }
         Ok(())
     }
+}
+
+/// Memory of which the tables of a cache of this size may be a part.
+pub(crate) fn memory_for_tables(flash: ByteCount) -> ByteCount {
+    ByteCount(flash.0.div_ceil(BYTES_PER_TABLE_BYTE) * MEMORY_PART)
 }
 
 fn options_of(geometry: &Geometry, writes_per_day: u32) -> FlashOptions {

@@ -167,6 +167,13 @@ impl ShardMapping {
         all.iter().flat_map(of_volume).collect()
     }
 
+    /// The extents of a volume from the one of number `first` on that have slots, by their numbers.
+    pub(crate) fn indices_from(&self, volume: u32, first: u64) -> Vec<u32> {
+        let Ok(first) = u32::try_from(first) else { return Vec::new() };
+        let all = self.extents.borrow();
+        all.get(&volume).into_iter().flat_map(|map| map.iter_from(first)).map(|(index, _)| index).collect()
+    }
+
     /// Slots that hold something: those that extents have, and those to which some are being copied.
     pub(crate) fn slots_in_use(&self) -> Vec<(ExtentId, SlotRef)> {
         let mut slots = self.slots();

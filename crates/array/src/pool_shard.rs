@@ -18,7 +18,7 @@ use tier0_world::{IoError, World};
 
 use crate::ArrayError;
 use crate::born::Born;
-use crate::flash_cache::{FlashSeed, ShardFlashCache, is_slow};
+use crate::flash_cache::{FlashSeed, ShardFlashCache, is_slow, memory_for_tables};
 use crate::log_lane::{LogLane, open_log};
 use crate::mapping::ShardMapping;
 use crate::reporter::{FoundReport, LossReporter};
@@ -84,12 +84,21 @@ impl ShardMemory {
         ShardMemory { bytes, dirty_max: None }
     }
 
-    /// As much for clean pages at any time, and for all else what there is by default: what a read cache does is to be seen
+    /// As much more for clean pages at any time, and for all else what there is without them: what a read cache does is to be seen
     /// apart from what a smaller write cache does.
-    pub(crate) fn with_clean_pages(clean: ByteCount) -> ShardMemory {
-        let others = ShardMemory::default();
-        let bytes = ByteCount(others.bytes.0 + clean.0);
-        ShardMemory { bytes, dirty_max: Some(others.dirty_pages(false)) }
+    pub(crate) fn with_clean_pages(self, clean: ByteCount) -> ShardMemory {
+        self.with_more(clean)
+    }
+
+    /// As much more as the tables of a flash cache of this size may take.
+    pub(crate) fn with_flash_tables(self, flash: ByteCount) -> ShardMemory {
+        self.with_more(memory_for_tables(flash))
+    }
+
+    /// More memory, of which dirty pages get nothing.
+    fn with_more(self, more: ByteCount) -> ShardMemory {
+        let dirty_max = Some(self.dirty_pages(false));
+        ShardMemory { bytes: ByteCount(self.bytes.0 + more.0), dirty_max }
     }
 
     pub(crate) fn bytes(self) -> ByteCount {

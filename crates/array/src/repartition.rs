@@ -118,7 +118,7 @@ fn cut(
     if sectors < least {
         let size = |sectors: u64| SectorCount(sectors).bytes();
         return Err(format!(
-            "the write log of pool {name:?} is too small for {}: each needs {}, but would have {}; the size \
+            "the write log of pool {name:?} is too small for {}: each needs {:#}, but would have {:#}; the size \
              is fixed when the pool is created (pool.log)",
             parts_of(shards as u64, *lanes),
             size(least),

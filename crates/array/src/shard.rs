@@ -48,7 +48,7 @@ impl Shard {
         let volumes = self.volumes.borrow();
         let is_it = |volume: &&Rc<VolumeIo>| std::ptr::eq(&*volume.pool, pool) && volume.number == number;
         let named = volumes.iter().flatten().find(is_it);
-        named.map_or_else(|| format!("number {number}"), |volume| volume.name.to_string())
+        named.map_or_else(|| format!("number {number}"), |volume| volume.name().to_string())
     }
 
     /// An extent of a pool, for messages.

@@ -5,10 +5,10 @@ use std::future::Future;
 use std::pin::Pin;
 
 use tier0_catalog::Catalog;
-use tier0_description::Description;
+use tier0_description::{Description, DriveDescription};
 use tier0_drive::{Content, DriveHandle};
 pub use tier0_plan::Lanes;
-use tier0_units::ByteCount;
+use tier0_units::{ByteCount, SectorCount};
 use tier0_world::World;
 
 use crate::born::Born;
@@ -33,6 +33,33 @@ impl ModelShelf {
             }
         }
         Ok(())
+    }
+
+    /// The sectors of each drive of a description, in order, for which it was prepared.
+    ///
+    /// # Errors
+    /// A drive without such a model.
+    pub(crate) fn sectors_of(&self, description: &Description) -> Result<Vec<u64>, ArrayError> {
+        let nvram_sectors = self.nvram_sectors(description).0;
+        let sectors = |drive: &DriveDescription| {
+            let model = self.model_of(drive)?;
+            Ok(if model.is_nvram() { nvram_sectors } else { model.sectors().0 })
+        };
+        description.drives.iter().map(sectors).collect()
+    }
+
+    /// What a write cache offers: a pool keeps its metadata at the front of every drive, and of a write cache they take nothing.
+    fn nvram_sectors(&self, description: &Description) -> SectorCount {
+        let models = description.drives.iter().filter_map(|drive| self.0.get(drive.model.as_deref()?));
+        let others = models.filter(|model| !model.is_nvram()).map(|model| model.sectors());
+        others.min().unwrap_or_default()
+    }
+
+    fn model_of(&self, drive: &DriveDescription) -> Result<&Model, ArrayError> {
+        self.0.get(drive.model.as_deref().unwrap_or_default()).ok_or_else(|| ArrayError::Unusable {
+            drive: drive.name.clone(),
+            fact: "has a model that was not prepared".into(),
+        })
     }
 }
 
@@ -95,16 +122,9 @@ fn make_drives(
     mut wrap: impl FnMut(usize, DriveHandle) -> DriveHandle,
 ) -> Result<Vec<DriveHandle>, ArrayError> {
     let mut drives = Vec::new();
-    // A pool keeps its metadata at the front of every drive; of a write cache they take nothing.
-    let models = description.drives.iter().filter_map(|drive| shelf.0.get(drive.model.as_deref()?));
-    let others = models.filter(|model| !model.is_nvram()).map(|model| model.sectors());
-    let nvram_sectors = others.min().unwrap_or_default();
+    let nvram_sectors = shelf.nvram_sectors(description);
     for (number, drive) in description.drives.iter().enumerate() {
-        let reference = drive.model.as_deref().unwrap_or_default();
-        let model = shelf.0.get(reference).ok_or_else(|| ArrayError::Unusable {
-            drive: drive.name.clone(),
-            fact: "has a model that was not prepared".into(),
-        })?;
+        let model = shelf.model_of(drive)?;
         let content = Content::memory(world);
         let made = model.drive(world, &drive.name, number as u64, content, nvram_sectors);
         drives.push(wrap(number, made));

@@ -55,6 +55,6 @@ impl Shard {
     /// Whether a volume of this name is of a pool.
     fn has_volume(&self, number: usize, name: &str) -> bool {
         let (volumes, pool) = (self.volumes.borrow(), self.pool(number));
-        volumes.iter().flatten().any(|volume| *volume.name == *name && Rc::ptr_eq(&volume.pool, pool))
+        volumes.iter().flatten().any(|volume| *volume.name() == *name && Rc::ptr_eq(&volume.pool, pool))
     }
 }

@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 use tier0_block::{BlockStatus, BlockTarget, TargetInfo};
-use tier0_cache::{Ahead, WriteBackStatus};
+use tier0_cache::{Ahead, ReadCacheStatus, WriteBackStatus};
 use tier0_control::message::request::ShardRequest;
 use tier0_stats::{IoRecorder, Op};
-use tier0_units::{Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
+use tier0_tier::FlashCacheStatus;
+use tier0_units::{Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount, WriteCache};
 use tier0_volume::{ExtentPiece, Extents, owner};
 use tier0_world::sync::oneshot;
 use tier0_world::{Buf, BufMut, IoError};
@@ -41,9 +42,14 @@ impl Volume {
         (0..count).filter_map(|number| Volume::of(shard, number)).collect()
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.io.name
+    /// Its name now.
+    pub fn name(&self) -> Rc<str> {
+        self.io.name()
+    }
+
+    /// From now on it has this name in this shard.
+    pub(crate) fn rename(&self, name: &str) {
+        self.io.rename(name);
     }
 
     /// How its write cache stands in this shard; volumes of a group of sets share it.
@@ -54,6 +60,49 @@ impl Volume {
     /// Whether its reads look for their pages in memory and keep them there, by its switch and its pool's.
     pub fn reads_cached(&self) -> bool {
         self.io.reads_cached()
+    }
+
+    /// How the memory cache for reads of its pool stands in this shard; none where nothing is kept of what it reads.
+    pub fn read_cache(&self) -> Option<ReadCacheStatus> {
+        let cache = self.io.pool.read_cache.as_ref().filter(|_| self.reads_cached());
+        cache.map(|cache| cache.status())
+    }
+
+    /// How the flash cache of its pool stands in this shard; none where there is none, or its reads do not use it.
+    pub fn flash_cache(&self) -> Option<FlashCacheStatus> {
+        let flash = self.io.pool.flash_cache.as_ref().filter(|_| self.reads_cached());
+        flash.map(|flash| flash.cache.status()).filter(|status| status.devices > 0)
+    }
+
+    /// Whether writes of this shard are acknowledged before they are in their slots.
+    pub fn writes_cached(&self) -> bool {
+        self.io.write_back.has_log() && self.io.mode() != WriteCache::Off
+    }
+
+    /// Destages everything that its write cache holds in this shard.
+    ///
+    /// # Errors
+    /// What of it cannot be written.
+    pub async fn drain_write_cache(&self) -> Result<(), IoError> {
+        self.io.write_back.drain().await
+    }
+
+    /// Has a range count as read before, in the flash cache and with `in_memory` in memory, without I/O: how a simulated array of
+    /// a single shard gets warm caches in no time. What goes beyond the volume is left out.
+    ///
+    /// # Panics
+    /// In a world that keeps content.
+    pub fn bring_in(&self, lba: Lba, sectors: u64, in_memory: bool) {
+        if self.check(lba, sectors).is_ok() {
+            for piece in self.extents(lba, sectors) {
+                self.io.bring_in(piece.extent, piece.offset, piece.sectors as u32, in_memory);
+            }
+        }
+    }
+
+    /// The flash cache may take no more writes than a day allows, as one that has been in use for long.
+    pub fn use_up_flash_budget(&self) {
+        self.io.write_back.use_up_flash_budget();
     }
 
     fn check(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {

@@ -18,7 +18,7 @@ pub(crate) struct VolumeIo {
     pub(crate) pool: Rc<PoolShard>,
     /// Of the lane of its group of sets.
     pub(crate) write_back: WriteBack,
-    pub(crate) name: Rc<str>,
+    name: RefCell<Rc<str>>,
     /// Its number in the pool.
     pub(crate) number: u32,
     /// The number of its family, which decides whose its extents are.
@@ -42,7 +42,7 @@ impl VolumeIo {
         VolumeIo {
             pool: pool.clone(),
             write_back: pool.lane(volume.group).write_back.clone(),
-            name: volume.name.as_str().into(),
+            name: RefCell::new(volume.name.as_str().into()),
             number: volume.number,
             family: volume.family(),
             sectors: Cell::new(volume.sectors),
@@ -53,6 +53,16 @@ impl VolumeIo {
             stats: IoRecorder::default(),
             read_ahead: RefCell::default(),
         }
+    }
+
+    /// Its name now.
+    pub(crate) fn name(&self) -> Rc<str> {
+        self.name.borrow().clone()
+    }
+
+    /// From now on it has this name.
+    pub(crate) fn rename(&self, name: &str) {
+        *self.name.borrow_mut() = name.into();
     }
 
     fn extent(&self, extent: u64) -> ExtentId {
@@ -112,12 +122,17 @@ impl VolumeIo {
         let (result, buf) = Box::pin(read).await;
         if let Err(error @ (IoError::DataLost | IoError::Medium)) = result {
             tracing::error!(
-                volume = &*self.name,
+                volume = &*self.name(),
                 sector = extent * self.pool.extent_sectors + offset,
                 "a read fails: {error}"
             );
         }
         (result, buf)
+    }
+
+    /// Has sectors of an extent of this shard count as read before.
+    pub(crate) fn bring_in(&self, extent: u64, offset: u64, sectors: u32, in_memory: bool) {
+        self.write_back.bring_in(self.extent(extent), offset, sectors, in_memory);
     }
 
     /// Reads sectors of an extent of this shard into memory, for a reader that is expected there.
@@ -157,6 +172,23 @@ impl VolumeIo {
         let mode = self.mode.get();
         self.write_back.zero(self.extent(extent), offset, sectors, durable, mode).await?;
         self.keep_up_with(mode).await
+    }
+
+    /// Discards what this shard's extents hold beyond the first `sectors` of the volume. When it ends, the log has nothing of
+    /// the volume, so no recovery finds any of it. No request may be inside, nor enter before [`VolumeIo::open`].
+    ///
+    /// # Errors
+    /// Some of it cannot be discarded; other parts may be.
+    pub(crate) async fn discard_tail(&self, sectors: u64) -> Result<(), IoError> {
+        // An extent on its way to another slot would keep a slot of zeros.
+        self.write_back.hold(self.number).await?;
+        let size = self.extent_sectors();
+        for index in self.pool.mapping.indices_from(self.number, sectors / size) {
+            let offset = sectors.saturating_sub(u64::from(index) * size);
+            let extent = ExtentId { volume: self.number, index };
+            self.write_back.zero(extent, offset, size - offset, false, WriteCache::Volatile).await?;
+        }
+        self.write_back.hold(self.number).await
     }
 
     /// A write that has ended under `mode` is acknowledged as the mode promises that has come in its stead meanwhile.

@@ -56,6 +56,12 @@ impl Shard {
                 self.with_volume(number, async |volume| volume.sectors.set(sectors)).await;
                 let _ = reply.send(());
             }
+            VolumesCommand::DiscardTail { number, sectors, reply } => {
+                let _ = reply.send(self.discard_tail(number, sectors).await);
+            }
+            VolumesCommand::Rename { number, name, reply } => {
+                let _ = reply.send(self.rename_volume(number, &name));
+            }
             VolumesCommand::Withdraw { number, force, reply } => {
                 let _ = reply.send(self.withdraw_volume(number, force).await);
             }
@@ -170,13 +176,24 @@ impl Shard {
         }
     }
 
+    async fn discard_tail(&self, number: u32, sectors: u64) -> Result<(), IoError> {
+        self.volume(number)?.discard_tail(sectors).await
+    }
+
+    fn rename_volume(self: &Rc<Self>, number: u32, name: &str) -> Result<(), String> {
+        let Some(volume) = Volume::of(self, number) else { return Ok(()) };
+        let before = volume.name();
+        volume.rename(name);
+        self.exports().map_or(Ok(()), |exports| exports.rename(&before, volume))
+    }
+
     async fn withdraw_volume(self: &Rc<Self>, number: u32, force: bool) -> Result<(), usize> {
         let (Some(exports), Some(volume)) = (self.exports(), Volume::of(self, number)) else { return Ok(()) };
-        let users = exports.users(volume.name());
+        let users = exports.users(&volume.name());
         if users > 0 && !force {
             return Err(users);
         }
-        exports.withdraw(volume.name()).await;
+        exports.withdraw(&volume.name()).await;
         Ok(())
     }
 

@@ -42,15 +42,25 @@ impl Catalog {
         )
     }
 
-    /// The embedded catalogue with the `.toml` files of `dir` and its subdirectories laid over it.
+    /// As [`Catalog::with_dir`], over the embedded catalogue.
+    ///
+    /// # Errors
+    /// As [`Catalog::with_dir`].
     pub fn load_dir(dir: &Path) -> Result<Catalog, CatalogError> {
         Catalog::embedded().with_dir(dir)
     }
 
-    /// This catalogue with the `.toml` files of `dir` and its subdirectories laid over it.
+    /// This catalogue with the `.toml` files of `dir` and its subdirectories laid over it, or with `dir` itself where it is a
+    /// file.
+    ///
+    /// # Errors
+    /// What cannot be read, or is wrong in a file.
     pub fn with_dir(self, dir: &Path) -> Result<Catalog, CatalogError> {
         let mut paths = Vec::new();
-        collect_toml(dir, &mut paths)?;
+        match dir.is_file() {
+            true => paths.push(dir.to_owned()),
+            false => collect_toml(dir, &mut paths)?,
+        }
         paths.sort();
         if paths.is_empty() {
             return Err(CatalogError::Empty { path: dir.to_owned() });

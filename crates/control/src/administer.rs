@@ -97,6 +97,10 @@ impl Control {
             }
             AdminRequest::VolumeClone { volume, name } => self.clone_volume(&volume, &name).await,
             AdminRequest::VolumeResize { volume, size } => self.resize_volume(&volume, size).await,
+            AdminRequest::VolumeShrink { volume, size, force } => {
+                self.shrink_volume(&volume, size, force).await
+            }
+            AdminRequest::VolumeRename { volume, name } => self.rename_volume(&volume, &name).await,
             AdminRequest::VolumeDelete { volume, force } => self.delete_volume(&volume, force).await,
             AdminRequest::DriveAdd { pool, name, path, size, force, group, class } => {
                 let place = NewPlace { name, path, size, force, class };

@@ -170,7 +170,7 @@ fn told_before(before: Option<WriteCache>, now: Option<&Caching>) -> String {
     let is_volatile = |mode: WriteCache| mode == WriteCache::Volatile;
     match (before, now) {
         (Some(before), Some(now)) if is_volatile(before) != is_volatile(now.write) => {
-            format!("; clients that connected while it was {before} keep the old mode until they reconnect")
+            format!("; connected clients keep the old mode ({before}) until they reconnect")
         }
         _ => String::new(),
     }

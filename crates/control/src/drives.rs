@@ -11,7 +11,7 @@ use tier0_description::{DriveDescription, is_name};
 use tier0_drive::DriveHandle;
 use tier0_plan::members_max;
 use tier0_pool::metadata::superblock;
-use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState};
+use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState, foreign};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
 use tier0_world::IoError;
 use uuid::Uuid;
@@ -30,6 +30,8 @@ use crate::opener::{NewDrive, NotOpened};
 
 /// How often one looks whether the state knows of a loss: for 5 s.
 const STATE_TRIES: u32 = 5000;
+/// How long a drive that joins may take to have what another program left on it erased: 20 MiB at most.
+const ERASE_LIMIT: Nanos = Nanos::from_secs(30);
 
 /// Where a drive that is to join lies.
 pub(super) struct NewPlace {
@@ -38,6 +40,49 @@ pub(super) struct NewPlace {
     pub(super) size: Option<ByteCount>,
     pub(super) force: bool,
     pub(super) class: Option<DriveClass>,
+}
+
+/// What a member to be is made of beside its drive.
+#[derive(Clone, Copy)]
+struct Joining<'a> {
+    name: &'a str,
+    new: Option<&'a NewDrive>,
+    /// The member that it was, or replaces.
+    before: Option<u32>,
+}
+
+/// Whence a drive comes that joins.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin {
+    /// It is one more.
+    New,
+    /// It takes the place of another member.
+    Replaces { replaced: u32 },
+    /// It is the drive of a lost member, and was left so.
+    Returns { from: u32, left: Left },
+}
+
+impl Origin {
+    /// The member that it was, or replaces.
+    fn before(self) -> Option<u32> {
+        match self {
+            Origin::New => None,
+            Origin::Replaces { replaced } => Some(replaced),
+            Origin::Returns { from, .. } => Some(from),
+        }
+    }
+
+    /// The member that it was.
+    fn returns(self) -> Option<u32> {
+        match self {
+            Origin::Returns { from, .. } => Some(from),
+            Origin::New | Origin::Replaces { .. } => None,
+        }
+    }
+}
+
+pub(super) fn not_written(error: IoError) -> AdminError {
+    AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
 }
 
 /// The command that puts another drive in the place of this one.
@@ -195,7 +240,7 @@ impl Control {
         self.core(number).taken_out.borrow_mut().insert(place);
         self.take_out(number, place).await;
         self.start_rebuilds(number);
-        Ok(format!("drive {name} is out of service; \"tier0 status\" shows the rebuild"))
+        Ok(format!("failed drive {name}; \"tier0 status\" shows the rebuild"))
     }
 
     pub(super) async fn add_drive(
@@ -271,15 +316,16 @@ impl Control {
         match instead_of {
             Some(leaving) => self.check_room_with(number, leaving, &place.name, &new)?,
             None => {
-                let member =
-                    self.new_member((number, group), &place.name, Some(&new), &new.drive, Uuid::max());
+                let joining = Joining { name: &place.name, new: Some(&new), before: None };
+                let member = self.new_member((number, group), joining, &new.drive, Uuid::max());
                 let state = self.core(number).metadata.state();
                 state.check_member_leaves_room(&member)?;
             }
         }
         let own = new.class;
         let other = self.member_of_another_class(number, group, instead_of, own);
-        self.bring_in((number, group), &place.name, new, None).await?;
+        let origin = instead_of.map_or(Origin::New, |replaced| Origin::Replaces { replaced });
+        self.bring_in((number, group), &place.name, new, origin).await?;
         if let (Some((other, class)), Some(own)) = (other, own) {
             let what = format!(
                 "it is {own}, and {other} is {class}: its group has both, and data of flash may lie on disks"
@@ -378,7 +424,7 @@ impl Control {
         };
         (bytes < least || !bytes.is_multiple_of(SECTOR_BYTES)).then(|| {
             AdminError::new(format!(
-                "{:?} is no drive: it is a file of {bytes} bytes, and a drive of pool {:?} has whole sectors and at least {}; \
+                "{:?} is no drive: it is a file of {bytes} bytes, and a drive of pool {:?} has whole sectors and at least {:#}; \
                  name another file or device",
                 place.path,
                 self.pools[number].name,
@@ -414,27 +460,28 @@ impl Control {
             return Ok(());
         }
         let group = state.member(leaving).map_or(0, |member| member.group);
-        let joined =
-            MetaRecord::MemberAdded(self.new_member((number, group), name, Some(new), drive, Uuid::max()));
-        state.apply_all(&[joined])?;
+        let joining = Joining { name, new: Some(new), before: Some(leaving) };
+        let joined = self.new_member((number, group), joining, drive, Uuid::max());
+        state.apply_all(&[MetaRecord::MemberAdded(joined)])?;
         let Some(lacking) = lacking(&state, leaving) else { return Ok(()) };
         Err(AdminError::new(format!(
-            "drive {name:?} of {} cannot take the place of {:?}: {lacking}; name a larger one, or add another one first \
+            "drive {name:?} of {:#} cannot take the place of {:?}: {lacking}; name a larger one, or add another one first \
              (tier0 drive add)",
             drive.info().sectors.bytes(),
             self.core(number).drive_name(leaving),
         )))
     }
 
-    /// A member to be of a pool and group, on this drive; of the class of the group's others if nothing tells its own.
+    /// A member to be of a pool and group, on this drive; of the class of the group's others if nothing tells its own, and for
+    /// what the one is for that it was or replaces.
     fn new_member(
         &self,
         (number, group): (usize, u32),
-        name: &str,
-        new: Option<&NewDrive>,
+        joining: Joining<'_>,
         drive: &DriveHandle,
         id: Uuid,
     ) -> Member {
+        let Joining { name, new, before } = joining;
         let state = self.core(number).metadata.state();
         let path = new.and_then(|new| new.medium.path());
         let namesake = state.members().iter().find(|member| member.group == group);
@@ -448,6 +495,10 @@ impl Control {
                 .unwrap_or(DriveClass::Disk),
             state: MemberState::Active,
             leaving: false,
+            role: before
+                .and_then(|before| state.member(before))
+                .map(|before| before.role)
+                .unwrap_or_default(),
             group,
             path: path.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_default(),
         }
@@ -494,13 +545,17 @@ impl Control {
         (number, group): (usize, u32),
         name: &str,
         new: NewDrive,
-        returned_as: Option<(u32, Left)>,
+        origin: Origin,
     ) -> Result<(), AdminError> {
-        let candidate = self.candidate((number, group), name, Some(&new), &new.drive)?;
+        let joining = Joining { name, new: Some(&new), before: origin.before() };
+        let candidate = self.candidate((number, group), joining, &new.drive)?;
+        if origin.returns().is_none() {
+            self.erase_foreign(name, &new.drive).await?;
+        }
         let NewDrive { drive, mut medium, class: _ } = new;
         // The record is on its way from here on, and may arrive although the caller has stopped waiting.
         medium.keep();
-        let _rejoining = returned_as.map(|(from, _)| self.core(number).rejoins(from));
+        let _rejoining = origin.returns().map(|from| self.core(number).rejoins(from));
         let member = self.admit(number, candidate, drive).await?;
         medium.hold();
         let order = |reply| {
@@ -514,9 +569,13 @@ impl Control {
             self.take_out(number, member as u32).await;
             return Err(AdminError::failed(format!("drive {:?} cannot be used: {fact}", name)));
         }
-        if let Some(before) = returned_as {
-            let returned = self.return_columns(number, before, member as u32).await;
-            returned.map_err(|error| AdminError::failed(error.to_string()))?;
+        match origin {
+            Origin::New => {}
+            Origin::Replaces { replaced } => self.record_replaced(number, replaced, member as u32).await?,
+            Origin::Returns { from, left } => {
+                let returned = self.return_columns(number, (from, left), member as u32).await;
+                returned.map_err(|error| AdminError::failed(error.to_string()))?;
+            }
         }
         self.member_joined(number);
         Ok(())
@@ -535,20 +594,58 @@ impl Control {
         give_to_shards: impl FnOnce(usize, &DriveHandle),
     ) -> Result<(), AdminError> {
         let _turn = self.turn.acquire(1).await;
-        let member = self.admit_drive((pool, group), name, drive.clone()).await?;
+        let member = self.admit_drive((pool, group), name, drive.clone(), None).await?;
         give_to_shards(member, &drive);
         self.member_joined(pool);
         Ok(())
     }
 
-    /// Makes a drive a member of a pool; its place. Every shard must get it before [`Control::member_joined`].
+    /// A drive that has come as a handle takes the place of the drive of another name, from which everything is copied first
+    /// where it serves. `give_to_shards` makes it the member of that place in every shard, before anything is placed on it.
+    ///
+    /// # Errors
+    /// The pool does not take it, there is no such drive, or the metadata cannot be written.
+    pub async fn replace_handle(
+        self: &Rc<Self>,
+        old: &str,
+        name: &str,
+        drive: DriveHandle,
+        give_to_shards: impl FnOnce(usize, usize, &DriveHandle),
+    ) -> Result<(), AdminError> {
+        let (pool, replaced, _) = self.member_named(old)?;
+        {
+            let _turn = self.turn.acquire(1).await;
+            let group = self.group_of_member(pool, replaced);
+            let member = self.admit_drive((pool, group), name, drive.clone(), Some(replaced)).await?;
+            give_to_shards(pool, member, &drive);
+            self.record_replaced(pool, replaced, member as u32).await?;
+            self.member_joined(pool);
+        }
+        self.retire(pool, (old, replaced), name).await.map(|_| ())
+    }
+
+    /// Records that a member takes the place of another one: the columns of that one belong to it.
+    async fn record_replaced(&self, number: usize, replaced: u32, by: u32) -> Result<(), AdminError> {
+        let core = self.core(number);
+        // Of another one that was replaced before, its successor may have been lost and forgotten meanwhile.
+        let record = MetaRecord::MemberReplaced { member: replaced, by };
+        let could_be = core.metadata.state().check(&record).is_ok();
+        if could_be {
+            core.commit(vec![record]).await.map_err(not_written)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a drive a member of a pool, for what the member `before` it is for, if there is one; its place. Every shard must
+    /// get it before [`Control::member_joined`].
     pub(super) async fn admit_drive(
         &self,
         (number, group): (usize, u32),
         name: &str,
         drive: DriveHandle,
+        before: Option<u32>,
     ) -> Result<usize, AdminError> {
-        let candidate = self.candidate((number, group), name, None, &drive)?;
+        let candidate = self.candidate((number, group), Joining { name, new: None, before }, &drive)?;
         self.admit(number, candidate, drive).await
     }
 
@@ -559,10 +656,10 @@ impl Control {
     fn candidate(
         &self,
         (number, group): (usize, u32),
-        name: &str,
-        new: Option<&NewDrive>,
+        joining: Joining<'_>,
         drive: &DriveHandle,
     ) -> Result<Member, AdminError> {
+        let name = joining.name;
         let state = self.core(number).metadata.state();
         if state.members().len() >= self.pools[number].lost.room() {
             return Err(AdminError::new(format!(
@@ -571,9 +668,20 @@ impl Control {
                 members_max(0)
             )));
         }
-        let member = self.new_member((number, group), name, new, drive, self.new_id());
+        let member = self.new_member((number, group), joining, drive, self.new_id());
         state.check(&MetaRecord::MemberAdded(member.clone()))?;
         Ok(member)
+    }
+
+    /// Erases what another program or pool left on a drive, which the administrator lets the pool have. All checks come before.
+    async fn erase_foreign(&self, name: &str, drive: &DriveHandle) -> Result<(), AdminError> {
+        match select(pin!(foreign::erase(drive)), pin!(self.world.sleep(ERASE_LIMIT))).await {
+            Either::Left((erased, _)) => erased.map_err(|error| AdminError::failed(error.to_string())),
+            Either::Right(_) => Err(AdminError::failed(format!(
+                "drive {name:?} was not erased within {} s, and did not join; look at what the system says of it, and try again",
+                ERASE_LIMIT.0 / Nanos::from_secs(1).0
+            ))),
+        }
     }
 
     async fn admit(&self, number: usize, candidate: Member, drive: DriveHandle) -> Result<usize, AdminError> {
@@ -584,8 +692,9 @@ impl Control {
         Ok(member as usize)
     }
 
-    /// A drive has joined a pool in every shard: what waits for a spare gets one.
+    /// A drive has joined a pool in every shard: what waits for a spare gets one, and the flash cache its part.
     pub(super) fn member_joined(self: &Rc<Self>, number: usize) {
         self.start_rebuilds(number);
+        self.restore_flash_cache(number);
     }
 }

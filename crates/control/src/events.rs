@@ -8,6 +8,7 @@ use tier0_units::{Nanos, counted};
 
 use super::Control;
 use super::drives::replace_command;
+use super::moving::MoveReason;
 use super::report::which_groups;
 use crate::admin::{Event, Severity};
 
@@ -125,7 +126,11 @@ impl Control {
             let what = match lacking {
                 _ if was_told => return,
                 _ if leaving => "what drives that leave hold is being copied",
-                0 if !self.moves(number).is_empty() => "columns move to drives that have more room",
+                0 => match self.moves(number) {
+                    (_, moves) if moves.is_empty() => "a rebuild has begun",
+                    (MoveReason::CopyBack, _) => "columns move back to the drives that they belong on",
+                    _ => "columns move to drives that have more room",
+                },
                 _ => "a rebuild has begun",
             };
             return self.tell(Severity::Info, thing, what, "");

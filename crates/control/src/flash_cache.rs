@@ -11,16 +11,16 @@ use std::rc::Rc;
 
 use tier0_description::CacheSettings;
 use tier0_plan::plan_flash_cache;
-use tier0_pool::{FlashCacheDevice, FlashCachePlacement, MetaRecord, PoolState};
+use tier0_pool::{FlashCacheDevice, FlashCachePlacement, Member, MemberState, MetaRecord, PoolState};
 use tier0_tier::FlashRoom;
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, named};
-use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 use uuid::Uuid;
 
-use super::Control;
 use super::administer::Done;
+use super::drives::{not_written, replace_command};
 use super::pool::ALL_PLACES;
+use super::{Control, PoolCore};
 use crate::admin::{AdminError, Severity};
 use crate::message::command::ShardCommand;
 
@@ -40,7 +40,8 @@ impl Control {
     /// What the array file says of caches, by pool.
     pub fn follow_caches(&self, wishes: &BTreeMap<String, CacheSettings>) {
         for pool in &self.pools {
-            *pool.core.flash_cache.wish.borrow_mut() = wishes.get(&pool.name).cloned();
+            let said = wishes.get(&pool.name);
+            *pool.core.flash_cache.wish.borrow_mut() = said.and_then(FlashCacheWish::of);
         }
     }
 
@@ -49,8 +50,11 @@ impl Control {
     pub(super) fn begin_flash_cache(self: &Rc<Self>, number: usize) {
         let core = self.core(number);
         let disowned: Vec<u32> = std::mem::take(&mut *core.flash_cache.disowned.borrow_mut());
-        let wish = core.flash_cache.wish.borrow().clone().filter(|wish| wish.flash_bytes.is_some());
-        if disowned.is_empty() && wish.is_none() {
+        let follows_file = core.flash_cache.wish.borrow().is_some();
+        if !follows_file {
+            *core.flash_cache.wish.borrow_mut() = core.flash_cache_there();
+        }
+        if disowned.is_empty() && !follows_file {
             return;
         }
         // It may wait for a drive that hangs.
@@ -60,34 +64,59 @@ impl Control {
                 control.drop_flash_cache(number, member as usize).await;
                 control.make_anew_later(number, member);
             }
-            if let Some(wish) = wish {
-                control.follow_wish(number, wish).await;
+            if follows_file {
+                control.follow_wish(number, "or correct the array file").await;
             }
         };
         self.world.spawn(begin).detach();
     }
 
-    /// The cache gets what the array file says.
-    async fn follow_wish(self: &Rc<Self>, number: usize, wish: CacheSettings) {
-        let CacheSettings { flash_bytes: Some(bytes), flash_drives: drives, .. } = wish else { return };
+    /// A drive has joined: if it is one of the flash cache that was away, it gets its part of it again.
+    pub(super) fn restore_flash_cache(self: &Rc<Self>, number: usize) {
+        let lacks_none = self.core(number).flash_cache_lacks().is_empty();
+        if lacks_none || !self.upkeep.get() {
+            return;
+        }
+        let control = self.clone();
+        self.world.spawn(async move { control.follow_wish(number, "").await }).detach();
+    }
+
+    /// The cache gets the size and the drives that it is to have, but for drives that are lost, whose parts wait for them.
+    /// `remedy` is what helps beside what an error says itself.
+    async fn follow_wish(self: &Rc<Self>, number: usize, remedy: &str) {
         let core = self.core(number);
-        let drives = if drives.is_empty() { None } else { Some(drives) };
+        let Some(FlashCacheWish { bytes, drives }) = core.flash_cache.wish.borrow().clone() else { return };
+        let lost = core.lost_of(&drives);
+        let there: Vec<String> = drives.iter().filter(|drive| !lost.contains(drive)).cloned().collect();
+        let thing = format!("pool {}", self.pools[number].name);
+        if !lost.is_empty() && bytes.0 > 0 {
+            let are = if lost.len() == 1 { "is" } else { "are" };
+            let what = format!("its flash cache lacks {}, which {are} lost", named("drive", &lost));
+            let back = format!(
+                "take back what answers (tier0 drive rejoin), or replace it ({}), and it gets its part of the cache",
+                replace_command(&lost[0])
+            );
+            self.tell(Severity::Warning, thing.as_str(), what, back);
+        }
+        if !drives.is_empty() && there.is_empty() {
+            return;
+        }
+        let bytes = match drives.is_empty() {
+            true => bytes,
+            false => ByteCount(bytes.0.div_ceil(drives.len() as u64) * there.len() as u64),
+        };
+        let there = if there.is_empty() { None } else { Some(there) };
         let is_so = {
             let state = core.metadata.state();
-            let planned = plan_flash_cache(&state, bytes, drives.as_deref(), Uuid::nil);
+            let planned = plan_flash_cache(&state, bytes, there.as_deref(), Uuid::nil);
             planned.is_ok_and(|planned| planned == *state.flash_cache())
         };
         if is_so {
             return;
         }
-        if let Err(error) = self.size_flash_cache(number, bytes, drives.as_deref()).await {
-            let what = format!("its flash cache differs from the array file: {error}");
-            self.tell(
-                Severity::Warning,
-                format!("pool {}", self.pools[number].name),
-                what,
-                "correct the file",
-            );
+        if let Err(error) = self.size_flash_cache(number, bytes, there.as_deref()).await {
+            let what = format!("its flash cache differs from the requested one: {error}");
+            self.tell(Severity::Warning, thing, what, remedy);
         }
     }
 
@@ -103,6 +132,8 @@ impl Control {
         let drives = if drives.is_empty() { None } else { Some(drives) };
         let anew = self.size_flash_cache(number, bytes, drives).await?;
         let core = self.core(number);
+        let there = core.flash_cache_there().map_or_else(Vec::new, |there| there.drives);
+        *core.flash_cache.wish.borrow_mut() = Some(FlashCacheWish { bytes, drives: there });
         let state = core.metadata.state();
         let placement = state.flash_cache();
         let name = &self.pools[number].name;
@@ -367,14 +398,71 @@ impl Control {
     }
 }
 
+/// What the flash cache of a pool is to be.
+#[derive(Clone, Debug)]
+struct FlashCacheWish {
+    /// Over all of its drives; zero for none.
+    bytes: ByteCount,
+    /// The names of its drives; chosen where there are none.
+    drives: Vec<String>,
+}
+
+impl FlashCacheWish {
+    /// What an array file says, if it does.
+    fn of(settings: &CacheSettings) -> Option<FlashCacheWish> {
+        Some(FlashCacheWish { bytes: settings.flash_bytes?, drives: settings.flash_drives.clone() })
+    }
+}
+
+impl PoolCore {
+    /// The flash cache as it lies now; none where there is none.
+    fn flash_cache_there(&self) -> Option<FlashCacheWish> {
+        let state = self.metadata.state();
+        let devices = &state.flash_cache().devices;
+        let chunklets: u64 = devices.iter().map(FlashCacheDevice::chunklet_count).sum();
+        let bytes = ByteCount(chunklets * state.geometry().chunklet_sectors * SECTOR_BYTES);
+        let drives = devices.iter().map(|device| self.drive_name(device.member)).collect();
+        (!devices.is_empty()).then_some(FlashCacheWish { bytes, drives })
+    }
+
+    /// Of these drives the ones that are lost.
+    fn lost_of(&self, drives: &[String]) -> Vec<String> {
+        let state = self.metadata.state();
+        let is = |name: &String, wanted: MemberState| {
+            state.members().iter().any(|member| member.name == *name && member.state == wanted)
+        };
+        let is_lost = |name: &&String| is(name, MemberState::Lost) && !is(name, MemberState::Active);
+        drives.iter().filter(is_lost).cloned().collect()
+    }
+
+    /// Members that serve and are to have a part of the flash cache, and have none.
+    fn flash_cache_lacks(&self) -> Vec<u32> {
+        let wish = self.flash_cache.wish.borrow();
+        let Some(wish) = wish.as_ref().filter(|wish| wish.bytes.0 > 0) else { return Vec::new() };
+        let state = self.metadata.state();
+        let serving = state.members_by_place().filter(|(_, member)| member.takes_more());
+        let lacks = |(place, member): &(u32, &Member)| {
+            wish.drives.contains(&member.name) && state.flash_cache().on(*place).is_none()
+        };
+        serving.filter(lacks).map(|(place, _)| place).collect()
+    }
+
+    /// A new drive takes the place of another, also as a drive of the flash cache.
+    pub(super) fn replace_flash_cache_drive(&self, old: &str, new: &str) {
+        if let Some(wish) = &mut *self.flash_cache.wish.borrow_mut() {
+            wish.drives.iter_mut().filter(|drive| *drive == old).for_each(|drive| new.clone_into(drive));
+        }
+    }
+}
+
 /// What the control task keeps of the flash cache of a pool.
 pub(super) struct FlashCacheUpkeep {
     /// Its place changes once at a time.
     turn: Semaphore,
     /// One reads where it lies and records where it lies then.
     record: Semaphore,
-    /// What the array file says.
-    wish: RefCell<Option<CacheSettings>>,
+    /// What it is to be, as far as somebody has said so.
+    wish: RefCell<Option<FlashCacheWish>>,
     /// Members whose part was disowned while shards started.
     disowned: RefCell<Vec<u32>>,
     /// How long the last rest of a member's part was, and when it began.
@@ -396,8 +484,4 @@ impl Default for FlashCacheUpkeep {
 /// Whether a device stays, and is to be smaller.
 fn is_smaller(wanted: &FlashCachePlacement, device: &FlashCacheDevice) -> bool {
     wanted.on(device.member).is_some_and(|after| after.chunklet_count() < device.chunklet_count())
-}
-
-fn not_written(error: IoError) -> AdminError {
-    AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
 }

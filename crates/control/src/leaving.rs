@@ -170,7 +170,18 @@ impl Control {
         let name = place.name.clone();
         let group = self.group_of_member(number, leaving);
         self.join(number, group, place, Some(leaving)).await?;
-        self.core(number).replace_log_drive(old, &name);
+        self.retire(number, (old, leaving), &name).await
+    }
+
+    /// A member goes that another one has replaced, of this name, which is there.
+    pub(super) async fn retire(
+        self: &Rc<Self>,
+        number: usize,
+        (old, leaving): (&str, u32),
+        name: &str,
+    ) -> Done {
+        self.core(number).replace_log_drive(old, name);
+        self.core(number).replace_flash_cache_drive(old, name);
         // It may have been lost meanwhile, or others that had room.
         let (_, _, state) = self.member_named(old)?;
         if state == MemberState::Active
@@ -189,6 +200,7 @@ impl Control {
         }
         self.send_away(number, leaving, state, Leave::CopyFirst).await?;
         self.start_rebuilds(number);
+        self.restore_flash_cache(number);
         Ok(match state {
             MemberState::Active => format!(
                 "drive {name} is in the pool; what {old} holds is copied, as \"tier0 status\" shows, then it is forgotten; \

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tier0_journal::COPIES_MAX;
 use tier0_pool::{
-    ChunkletAddress, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaRecord, PoolState,
+    ChunkletAddress, DriveRole, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaRecord, PoolState,
 };
 use tier0_units::{ByteCount, SECTOR_BYTES, counted, named};
 use tier0_world::IoError;
@@ -112,7 +112,9 @@ impl Control {
         for added in self.ask_all(command).await {
             added.unwrap_or(Err(IoError::Gone))?;
         }
-        self.core(number).commit(vec![MetaRecord::LogPlaced(placement)]).await
+        let core = self.core(number);
+        let role = core.role_beside_log(to);
+        core.commit(role.into_iter().chain([MetaRecord::LogPlaced(placement)]).collect()).await
     }
 }
 
@@ -131,7 +133,7 @@ fn check_takes_log(state: &PoolState, pool: &str, name: &str) -> Result<(), Admi
         return Ok(());
     }
     Err(AdminError::new(format!(
-        "drive {name:?} lacks the {} of contiguous free space for a copy of the write log of pool {pool:?}; \
+        "drive {name:?} lacks the {:#} of contiguous free space for a copy of the write log of pool {pool:?}; \
          name another drive, or add one (tier0 drive add)",
         ByteCount(chunklets * state.geometry().chunklet_sectors * SECTOR_BYTES)
     )))
@@ -144,6 +146,16 @@ impl PoolCore {
         let is_wanted =
             |member: &Member| member.state != MemberState::Removed && wanted.contains(&member.name);
         (0u32..).zip(state.members()).filter(|(_, one)| is_wanted(one)).map(|(place, _)| place).collect()
+    }
+
+    /// The record by which a drive stays one of data that gets a copy of the log for which it was not given: its use would say
+    /// otherwise as long as it has no columns.
+    fn role_beside_log(&self, member: u32) -> Option<MetaRecord> {
+        let state = self.metadata.state();
+        let is_by_use = state.member(member).is_some_and(|known| known.role == DriveRole::ByUse);
+        let is_wanted = self.log_members_wanted(&state).contains(&member);
+        let stays = is_by_use && !is_wanted && state.is_for_data(member);
+        stays.then_some(MetaRecord::MemberRole { member, role: DriveRole::Data })
     }
 
     /// A new drive takes the place of another, also as a drive of the log.

@@ -1,5 +1,5 @@
-//! Columns that move between drives that serve: off drives that are to leave, back from the chunklets that drives keep for
-//! rebuilding, and to where a pool that grows needs them. Nothing is less redundant meanwhile, and what has begun to move
+//! Columns that move between drives that serve: off drives that are to leave, back to the drive that replaces theirs, off drives
+//! that are not for data, back from the chunklets that drives keep for rebuilding, and to where a pool that grows needs them. Nothing is less redundant meanwhile, and what has begun to move
 //! goes on after a restart.
 
 use std::rc::Rc;
@@ -13,20 +13,36 @@ use super::pool::ALL_PLACES;
 use super::rebuild::COLUMNS_AT_ONCE_MIN;
 use super::{Control, PoolCore};
 
+/// Why columns move to other drives that serve, the most urgent first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum MoveReason {
+    /// Their drives are to leave.
+    #[default]
+    Leaving,
+    /// They lie on drives that are not for data, or belong to a drive that replaces theirs.
+    CopyBack,
+    /// Drives have less free than they keep for rebuilding.
+    Spares,
+    /// The pool is to grow.
+    Growth,
+}
+
 impl Control {
-    /// The columns that should move next: off leaving drives first, then for spares, then for the growth asked for.
-    pub(super) fn moves(&self, number: usize) -> Vec<ColumnMove> {
+    /// The columns that should move next, and why.
+    pub(super) fn moves(&self, number: usize) -> (MoveReason, Vec<ColumnMove>) {
         let core = self.core(number);
         let state = core.metadata.state();
-        let leaving = moves_off(&state);
-        if !leaving.is_empty() {
-            return leaving;
-        }
-        let for_spares = state.moves_for_spares();
-        if !for_spares.is_empty() || !core.growing.get() {
-            return for_spares;
-        }
-        (0..state.groups().len() as u32).flat_map(|group| state.sets_to_come(group).moves).collect()
+        let growth = || match core.growing.get() {
+            true => {
+                (0..state.groups().len() as u32).flat_map(|group| state.sets_to_come(group).moves).collect()
+            }
+            false => Vec::new(),
+        };
+        let some = |reason, moves: Vec<ColumnMove>| (!moves.is_empty()).then_some((reason, moves));
+        some(MoveReason::Leaving, moves_off(&state))
+            .or_else(|| some(MoveReason::CopyBack, moves_back(&state)))
+            .or_else(|| some(MoveReason::Spares, state.moves_for_spares()))
+            .unwrap_or_else(|| (MoveReason::Growth, growth()))
     }
 
     /// Moves columns, a few at a time; how many have begun.
@@ -59,8 +75,8 @@ impl Control {
         Ok(true)
     }
 
-    /// Where a column goes; none if it is not to move any more, or not there. The choice for a column of a drive that
-    /// leaves is made anew, because others have taken chunklets since.
+    /// Where a column goes; none if it is not to move any more, or not there. The choice is made again, because others have
+    /// taken chunklets since.
     fn target_of(&self, number: usize, one: ColumnMove) -> Option<ChunkletAddress> {
         let core = self.core(number);
         let state = core.metadata.state();
@@ -71,11 +87,22 @@ impl Control {
         if state.member(source)?.leaving {
             return state.choose_spare(one.set, one.column);
         }
-        let wanted = state.spares_are_short(source) || core.growing.get();
+        if state.home_of(one.set, one.column) == Some(one.to)
+            && let Some(home) = state.place_at_home(one.set, one.column)
+        {
+            return Some(home);
+        }
+        let wanted = !state.is_for_data(source) || state.spares_are_short(source) || core.growing.get();
         let free = state.free_chunklet(one.to, 0).filter(|_| wanted)?;
         let record = MetaRecord::ColumnEvacuating { set: one.set, column: one.column, target: free };
         state.check(&record).is_ok().then_some(free)
     }
+}
+
+/// The columns that could go to the drive that replaces theirs, or else those that could go back to drives of data.
+fn moves_back(state: &PoolState) -> Vec<ColumnMove> {
+    let home = state.moves_home();
+    if home.is_empty() { state.moves_to_data_drives() } else { home }
 }
 
 /// The columns on drives that are to leave which do not move yet and could.

@@ -75,6 +75,8 @@ pub(crate) struct PoolCore {
     pub(super) space_rules: RefCell<SpaceRules>,
     /// The drives that are to hold the write log, where the array file says so.
     pub(super) log_drives: RefCell<Vec<String>>,
+    /// Members that are not for data of which was told that they have columns.
+    pub(super) misplaced_told: RefCell<BTreeSet<u32>>,
     pub(super) flash_cache: FlashCacheUpkeep,
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
@@ -127,6 +129,7 @@ impl PoolCore {
             space_told: RefCell::default(),
             space_rules: RefCell::default(),
             log_drives: RefCell::default(),
+            misplaced_told: RefCell::default(),
             flash_cache: FlashCacheUpkeep::default(),
             rebuild: RebuildProgress::default(),
             scrub: ScrubProgress::default(),

@@ -10,6 +10,7 @@ use tier0_pool::{ColumnMove, MetaRecord};
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
+use super::moving::MoveReason;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::{Control, PoolCore};
@@ -37,6 +38,8 @@ pub(crate) struct RebuildProgress {
     pub(super) met_lost_pages: Cell<bool>,
     /// How often it was told that pages are lost.
     pub(super) losses_told: Cell<u64>,
+    /// Why those columns move that move now.
+    pub(super) moves_because: Cell<MoveReason>,
     /// Why the last round failed; none while one goes well.
     pub(super) waits: Cell<Option<IoError>>,
 }
@@ -117,6 +120,7 @@ impl Control {
             }
             core.rebuild.running.set(false);
             control.look_at_rebuild(number);
+            control.tell_misplaced(number);
             core.unverified.note_rebuilt(&core.metadata.state());
             if core.unverified.is_due(&core.metadata.state()) {
                 control.start_scrub(number, None);
@@ -138,7 +142,8 @@ impl Control {
             let live = state.rebuilds().filter(|(_, _, rebuild)| state.is_active(rebuild.target.drive));
             live.map(|(set, column, _)| (set, column)).collect()
         };
-        let moves = self.moves(number);
+        let (reason, moves) = self.moves(number);
+        core.rebuild.moves_because.set(reason);
         if !columns.is_empty() || !moves.is_empty() {
             // Its end may come before the task looks.
             self.look_at_rebuild(number);
@@ -186,6 +191,7 @@ impl Control {
             core.shape.sets.start_rebuild(index, place, target);
         }
         core.rebuild.without_spare.set(without_spare);
+        self.tell_misplaced(number);
         Ok(())
     }
 

@@ -13,11 +13,12 @@ use tier0_units::{SECTOR_BYTES, counted, named};
 use super::drives::can_return;
 use super::log::has_room_for_copy;
 use super::lost::{lost_ranges, remedy_for_lost_pages};
+use super::moving::MoveReason;
 use super::space::{Part, Spares};
 use super::{Control, PoolControl, PoolCore};
 use crate::admin::{
     GroupStatus, Health, IntegrityStatus, LaneStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose,
-    RebuildStatus, ScrubStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
+    RebuildStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
 };
 use crate::message::command::ShardReport;
 use crate::stats::PoolStats;
@@ -51,6 +52,7 @@ impl Control {
             summary,
             shards: self.shards.len(),
             listen: Vec::new(),
+            connections: None,
             pools,
             events,
         }
@@ -69,7 +71,6 @@ impl Control {
         let log = log_status(core, &state, reports);
         let parts = core.parts(reports);
         let rebuild = core.rebuild.is_running().then(|| self.rebuild_status(core, &state, &sets));
-        let scrub = scrub_status(core);
         let lost = reports.iter().flat_map(|report| report.lost.iter().cloned()).collect();
         let (lost, not_listed) = lost_ranges(lost, |number| {
             let volume = state.volumes().find(|volume| volume.number == number);
@@ -95,6 +96,7 @@ impl Control {
         found.look_at_lost_drives(&state, gone, sets.degraded == 0 && log.copies >= log.copies_wanted);
         found.look_at_unverified(&state, core);
         found.look_at_leaving(&state, core);
+        found.look_at_misplaced(&state);
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
         found.look_at_log(&log, reports, sets_tolerance(core), &state);
@@ -130,7 +132,8 @@ impl Control {
             groups: groups_status(&state, &parts, reports),
             rebuild,
             restripe: core.restripe_status(self.world.now()),
-            scrub,
+            scrub: core.scrub.status(self.world.now()),
+            scrubs_finished: state.scrub().passes,
             log: Some(log),
             cache: state.cache_switches(),
             space: core.space_status(&parts, is_paused),
@@ -151,6 +154,9 @@ impl Control {
             () if sets.degraded > 0 => RebuildPurpose::Rebuild,
             () if leaves => RebuildPurpose::Emptying,
             () if core.growing.get() => RebuildPurpose::Growth,
+            () if sets.evacuating > 0 && progress.moves_because.get() == MoveReason::CopyBack => {
+                RebuildPurpose::CopyBack
+            }
             () if sets.evacuating > 0 => RebuildPurpose::Spares,
             () => RebuildPurpose::Rebuild,
         };
@@ -287,7 +293,12 @@ impl Findings {
                 ),
             );
         }
-        if let Some(text) = log_astray(log) {
+        let serves_as = |name: &str, wanted: MemberState| {
+            state.members().iter().any(|member| member.name == name && member.state == wanted)
+        };
+        let is_lost =
+            |name: &str| serves_as(name, MemberState::Lost) && !serves_as(name, MemberState::Active);
+        if let Some(text) = log_astray(log, is_lost) {
             self.add(Health::Warning, text);
         }
         if let Some(error) = lanes(reports).find_map(|lane| lane.last_failure) {
@@ -446,16 +457,19 @@ fn sets_status(core: &PoolCore, state: &PoolState, pool: &PoolControl) -> SetsSt
 }
 
 /// What is to be told of a log that is not on the drives that the array file names for it.
-fn log_astray(log: &LogStatus) -> Option<String> {
+fn log_astray(log: &LogStatus, is_lost: impl Fn(&str) -> bool) -> Option<String> {
     let without = |some: &[String], others: &[String]| -> Vec<String> {
         some.iter().filter(|drive| !others.contains(drive)).cloned().collect()
     };
     let absent = without(&log.drives_wanted, &log.drives);
     let is_astray = !absent.is_empty() && !without(&log.drives, &log.drives_wanted).is_empty();
+    let remedy = match absent.iter().all(|drive| is_lost(drive)) {
+        true => "take it back (tier0 drive rejoin), or replace it (tier0 drive replace)",
+        false => "else correct the array file",
+    };
     is_astray.then(|| {
         format!(
-            "the write log lies on {}, and log_drives says {}: it moves there when {} serves and has room for it; take it \
-             back if it is lost (tier0 drive rejoin), or correct the array file",
+            "the write log lies on {}, and log_drives says {}: it moves there when {} serves and has room for it; {remedy}",
             log.drives.join(", "),
             log.drives_wanted.join(", "),
             absent.join(" or ")
@@ -488,19 +502,6 @@ fn log_status(core: &PoolCore, state: &PoolState, reports: &[ShardReport]) -> Lo
     }
 }
 
-fn scrub_status(core: &PoolCore) -> Option<ScrubStatus> {
-    let shared = core.scrub.shared.borrow();
-    let shared = shared.as_ref()?;
-    let total = core.scrub.slots_total.get().max(1);
-    Some(ScrubStatus {
-        running: core.scrub.running.get(),
-        progress: (shared.slots_done() as f64 / total as f64).min(1.0),
-        pages_verified: shared.pages(),
-        repaired: shared.repaired(),
-        unrecoverable: shared.unrecoverable(),
-    })
-}
-
 fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
     let volume = |volume: &tier0_pool::Volume| VolumeStatus {
         name: volume.name.clone(),
@@ -513,6 +514,7 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
         read_cache: state.caching(volume).read,
         group: state.name_of_group(volume.group).map(str::to_owned),
         family: state.family_names(volume),
+        connections: stats.connections.iter().filter(|one| one.volume == volume.name).count(),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),
     };
     state.volumes().filter(|volume| !volume.is_unfinished()).map(volume).collect()
@@ -569,7 +571,7 @@ mod tests {
     fn a_log_that_lies_elsewhere_is_told() {
         let log = |drives: &[&str], wanted: &[&str]| {
             let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-            log_astray(&LogStatus {
+            let status = LogStatus {
                 size_bytes: 0,
                 used_bytes: 0,
                 copies: 2,
@@ -578,12 +580,16 @@ mod tests {
                 flushing: Flushing::default(),
                 drives: names(drives),
                 drives_wanted: names(wanted),
-            })
+            };
+            log_astray(&status, |drive| drive == "d1")
         };
         let told = log(&["d0", "d2"], &["d0", "d1"]).expect("d2 is not named");
         assert!(
             told.contains("lies on d0, d2, and log_drives says d0, d1") && told.contains("when d1 serves")
         );
+        assert!(told.contains("drive rejoin") && !told.contains("correct"), "the file is right: {told}");
+        let told = log(&["d0", "d1"], &["d0", "d3"]).expect("d1 is not named");
+        assert!(told.contains("correct the array file"), "{told}");
         for (drives, wanted) in [
             (&["d0", "d1"][..], &["d0", "d1"][..]),
             (&["d0", "d2"], &[]),

@@ -1,6 +1,6 @@
 //! The drives' part of the status: what they hold, and how they do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tier0_description::facts::DriveState;
 use tier0_drive::guard::{HealthSnapshot, Patience, Standing};
@@ -53,6 +53,7 @@ impl PoolCore {
         now: Nanos,
     ) -> Vec<DriveStatus> {
         let carriers = self.metadata.carriers();
+        let misplaced: BTreeMap<u32, u64> = state.misplaced_columns().collect();
         // One that has joined again serves in a new place; the old one is there until what it held is rebuilt and verified.
         let there = (0u32..).zip(state.members()).filter(|(place, member)| match member.state {
             MemberState::Removed => false,
@@ -73,6 +74,8 @@ impl PoolCore {
                 size_bytes: member.sectors * SECTOR_BYTES,
                 chunklets_used: if member.is_active() { state.used_chunklets(place) } else { 0 },
                 chunklets_free: free,
+                for_data: state.is_for_data(place),
+                misplaced_columns: misplaced.get(&place).copied().unwrap_or(0),
                 holds_log: member.is_active() && state.log().copies().any(|copy| copy.member == place),
                 flash_cache_bytes: state.flash_cache_bytes(place),
                 holds_metadata: carriers.contains(&place),
@@ -151,6 +154,10 @@ impl Findings {
                 continue;
             }
             let names: Vec<&str> = lost.iter().map(|(_, member)| member.name.as_str()).collect();
+            let purpose = match lost.iter().any(|(place, _)| state.is_for_data(*place)) {
+                true => "to have spares again",
+                false => "and the write log or the flash cache goes back there",
+            };
             let (are, they, them, answer) = match names.len() {
                 1 => ("is", "it", "it", "answers"),
                 _ => ("are", "they", "them", "answer"),
@@ -166,7 +173,7 @@ impl Findings {
             self.advise(
                 Health::Warning,
                 format!("{drives} {are} lost, and nothing is less redundant for that"),
-                &format!("{advice}, to have spares again"),
+                &format!("{advice}, {purpose}"),
             );
         }
     }

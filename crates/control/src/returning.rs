@@ -19,6 +19,7 @@ use tier0_units::SectorCount;
 use tier0_world::IoError;
 
 use super::administer::Done;
+use super::drives::Origin;
 use super::originals::Said;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
@@ -93,7 +94,7 @@ impl Control {
         let (has, had) = (new.drive.info().sectors, SectorCount(sectors));
         if has < had {
             return Err(AdminError::new(format!(
-                "drive {name:?} held {}, and {path:?} holds {}; give it its size back, or put another drive in its place (tier0 \
+                "drive {name:?} held {:#}, and {path:?} holds {:#}; give it its size back, or put another drive in its place (tier0 \
                  drive replace)",
                 had.bytes(),
                 has.bytes()
@@ -119,7 +120,7 @@ impl Control {
         let elsewhere = named_in_file.filter(|named| *named != path).map_or(String::new(), |named| {
             format!("; it lies at {path:?}, and the array file says {named:?}: correct its path in the file")
         });
-        let brought = self.bring_in((number, group), name, new, Some((place, left))).await;
+        let brought = self.bring_in((number, group), name, new, Origin::Returns { from: place, left }).await;
         self.finish_rejoins(number).await?;
         self.start_rebuilds(number);
         brought?;
@@ -160,7 +161,7 @@ impl Control {
         };
         let _rejoining = before.map(|place| self.core(pool).rejoins(place));
         let group = before.map_or(0, |place| self.group_of_member(pool, place));
-        let member = self.admit_drive((pool, group), name, drive.clone()).await?;
+        let member = self.admit_drive((pool, group), name, drive.clone(), before).await?;
         give_to_shards(member, &drive);
         if let (Some(place), Some(left)) = (before, left) {
             let returned = self.return_columns(pool, (place, left), member as u32).await;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use tier0_pool::{MetaRecord, ScrubCursor};
-use tier0_units::{Nanos, counted};
+use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, counted};
 
 use super::Control;
-use crate::admin::Severity;
+use crate::admin::{LastScrub, ScrubResult, ScrubStatus, Severity};
 use crate::message::command::{ShardCommand, ShardReport};
 use crate::message::scrub::ScrubShared;
 
@@ -22,19 +22,68 @@ const CURSOR_PAUSE: Nanos = Nanos::from_secs(5);
 pub(crate) struct ScrubProgress {
     pub(super) running: Cell<bool>,
     pub(super) shared: RefCell<Option<Arc<ScrubShared>>>,
-    /// Where this pass began and how many slots there were to look at.
-    pub(super) slots_total: Cell<u64>,
+    /// Slots in use when this pass began, and how many of them earlier parts of it have seen.
+    slots: Cell<SlotsToScrub>,
+    /// The last pass that has ended since the start, and when.
+    last: Cell<Option<(Nanos, LastScrub)>>,
     /// Pages repaired, and pages that nothing could make good, before the last pass that found nothing began: they are
     /// dealt with.
     pub(super) settled: Cell<(u64, u64)>,
 }
 
-/// How a pass of a scrub ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ScrubEnd {
-    Finished,
-    Stopped,
-    Early,
+/// Slots in use when a pass of a scrub began.
+#[derive(Clone, Copy, Default)]
+struct SlotsToScrub {
+    total: u64,
+    /// A pass that was interrupted had seen these.
+    seen_before: u64,
+}
+
+impl ScrubProgress {
+    /// How it does; none where there has been none since the start.
+    pub(super) fn status(&self, now: Nanos) -> Option<ScrubStatus> {
+        let shared = self.shared.borrow();
+        let shared = shared.as_ref()?;
+        let last = self.last.get().map(|(ended, last)| LastScrub {
+            ended_s: now.saturating_sub(ended).0 / Nanos::from_secs(1).0,
+            ..last
+        });
+        let running = self.running.get();
+        let has_finished = !running && last.is_some_and(|last| last.result == ScrubResult::Finished);
+        Some(ScrubStatus {
+            running,
+            progress: if has_finished { 1.0 } else { self.progress_of(shared) },
+            pages_verified: shared.pages(),
+            bytes_verified: bytes_of(shared),
+            repaired: shared.repaired(),
+            unrecoverable: shared.unrecoverable(),
+            extents_skipped: shared.skipped(),
+            last,
+        })
+    }
+
+    /// The share of what was in use when it began that is behind it.
+    fn progress_of(&self, shared: &ScrubShared) -> f64 {
+        let SlotsToScrub { total, seen_before } = self.slots.get();
+        ((seen_before + shared.slots_passed()) as f64 / total.max(1) as f64).min(1.0)
+    }
+
+    fn has_ended(&self, result: ScrubResult, shared: &ScrubShared, now: Nanos) {
+        let last = LastScrub {
+            result,
+            ended_s: 0,
+            bytes_verified: bytes_of(shared),
+            repaired: shared.repaired(),
+            unrecoverable: shared.unrecoverable(),
+            extents_skipped: shared.skipped(),
+        };
+        self.last.set(Some((now, last)));
+        self.running.set(false);
+    }
+}
+
+fn bytes_of(shared: &ScrubShared) -> u64 {
+    shared.pages() * PAGE_SECTORS * SECTOR_BYTES
 }
 
 impl Control {
@@ -55,7 +104,12 @@ impl Control {
         let from = if core.unverified.begin_pass() { 0 } else { core.metadata.state().scrub().next_slot };
         let shared = Arc::new(ScrubShared::new(self.shards.len(), from));
         *core.scrub.shared.borrow_mut() = Some(shared.clone());
-        core.scrub.slots_total.set(core.metadata.state().used_slots().count());
+        let (total, seen_before) = {
+            let state = core.metadata.state();
+            let used = state.used_slots();
+            (used.count(), used.count_below(from))
+        };
+        core.scrub.slots.set(SlotsToScrub { total, seen_before });
         let control = self.clone();
         let work = async move {
             control.begin_findings(number);
@@ -63,19 +117,19 @@ impl Control {
             let before = control.pages_found(number).await;
             let ended = control.scrub_pass(number, rate, &shared).await;
             let core = control.core(number);
-            if ended == ScrubEnd::Finished && shared.found_nothing() {
+            if ended == ScrubResult::Finished && shared.found_nothing() {
                 core.scrub.settled.set(before);
             }
-            if ended == ScrubEnd::Finished && from == 0 && shared.skipped() == 0 {
+            if ended == ScrubResult::Finished && from == 0 && shared.skipped() == 0 {
                 core.found.all_read();
             }
-            if ended == ScrubEnd::Finished && from == 0 {
+            if ended == ScrubResult::Finished && from == 0 {
                 control.scrub_tells_lost_pages(number, &shared, told).await;
             }
             control.end_findings(number);
             control.tell_of_scrub(number, ended, &shared);
-            core.scrub.running.set(false);
-            if ended == ScrubEnd::Finished {
+            core.scrub.has_ended(ended, &shared, control.world.now());
+            if ended == ScrubResult::Finished {
                 let end = core.unverified.end_pass(shared.skipped() == 0);
                 if end.has_verified {
                     // It forgets the old places.
@@ -112,7 +166,7 @@ impl Control {
         number: usize,
         rate: Option<u64>,
         shared: &Arc<ScrubShared>,
-    ) -> ScrubEnd {
+    ) -> ScrubResult {
         let share = rate.map(|rate| (rate / self.shards.len() as u64).max(1));
         let command =
             |reply| ShardCommand::Scrub { pool: number, rate: share, shared: shared.clone(), reply };
@@ -127,9 +181,9 @@ impl Control {
                     }
                     self.remember_cursor(number, shared, finished).await;
                     return match (finished, shared.is_stopping()) {
-                        (true, _) => ScrubEnd::Finished,
-                        (false, true) => ScrubEnd::Stopped,
-                        (false, false) => ScrubEnd::Early,
+                        (true, _) => ScrubResult::Finished,
+                        (false, true) => ScrubResult::Stopped,
+                        (false, false) => ScrubResult::Failed,
                     };
                 }
                 Either::Right((_, rest)) => {
@@ -149,21 +203,21 @@ impl Control {
         reports.into_iter().flatten().fold((0, 0), add)
     }
 
-    fn tell_of_scrub(&self, number: usize, end: ScrubEnd, shared: &ScrubShared) {
+    fn tell_of_scrub(&self, number: usize, end: ScrubResult, shared: &ScrubShared) {
         let thing = format!("pool {}", self.pools[number].name);
         let (repaired, lost) = (shared.repaired(), shared.unrecoverable());
         let pages = counted(shared.pages(), "page");
         match end {
-            ScrubEnd::Stopped => self.tell(Severity::Info, thing, "the scrub was stopped", ""),
-            ScrubEnd::Early => {
+            ScrubResult::Stopped => self.tell(Severity::Info, thing, "the scrub was stopped", ""),
+            ScrubResult::Failed => {
                 let what = "the scrub ended early: a shard does not answer";
                 self.tell(Severity::Warning, thing, what, "start it again (tier0 scrub)");
             }
-            ScrubEnd::Finished if shared.found_nothing() => {
+            ScrubResult::Finished if shared.found_nothing() => {
                 let what = format!("the scrub has verified {pages}; nothing is wrong");
                 self.tell(Severity::Info, thing, what, "");
             }
-            ScrubEnd::Finished => {
+            ScrubResult::Finished => {
                 let skipped = shared.skipped();
                 let mut what = format!(
                     "the scrub has verified {pages}; wrong and repaired: {repaired}, beyond repair: {lost}"

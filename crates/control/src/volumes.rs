@@ -1,12 +1,13 @@
-//! Volumes created, resized and deleted while the array runs: the metadata first, then the shards; of a volume that goes,
-//! hosts and shards first.
+//! Volumes created, grown, renamed and deleted while the array runs: the metadata first, then the shards; of a volume that
+//! goes, hosts and shards first. [`shrink`](super::shrink) makes them smaller.
 //!
 //! A crash leaves a volume as it was before or as it is after: what decides is its record in the metadata journal. The
 //! slots of a deleted volume are lent again only when no shard knows them any more.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use tier0_description::{VolumeDescription, is_name};
+use tier0_description::{VOLUME_SIZE, VolumeDescription, is_name};
 use tier0_plan::{PlanError, check_fits, new_volume};
 use tier0_pool::{MetaRecord, SlotRun, Volume as VolumeRecord};
 use tier0_units::{ByteCount, SectorCount, SlotRef, WriteCache, counted};
@@ -93,11 +94,12 @@ impl Control {
         let (now, sectors) = (SectorCount(record.sectors).bytes(), SectorCount::in_bytes(size).0);
         if sectors < record.sectors {
             return Err(AdminError::new(format!(
-                "volume {name:?} has {now} and cannot shrink; create a smaller volume and copy the data"
+                "volume {name:?} has {now:#}, and resize makes volumes larger only; \"tier0 volume shrink\" makes it smaller and \
+                 discards the data beyond {size:#}"
             )));
         }
         if sectors == record.sectors {
-            return Ok(format!("volume {name} already has {now}; nothing changed"));
+            return Ok(format!("volume {name} already has {now:#}; nothing changed"));
         }
         self.check_grows(pool, &record, sectors)?;
         let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
@@ -105,7 +107,26 @@ impl Control {
         self.command(|reply| VolumesCommand::Resize { number, sectors, reply }).await?;
         self.offer_volume(number).await?;
         Ok(format!(
-            "resized volume {name} from {now} to {size}; connected clients see the new size after they reconnect"
+            "resized volume {name} from {now:#} to {size}; connected clients see the new size after they reconnect"
+        ))
+    }
+
+    /// Gives a volume another name. Connections keep the volume that they use; its old name is free for another volume.
+    pub(super) async fn rename_volume(self: &Rc<Self>, name: &str, new: &str) -> Done {
+        let _turn = self.turn.acquire(1).await;
+        let Meant { pool, record, number } = self.volume_meant(name)?;
+        if name == new {
+            return Ok(format!("volume {name} already has that name; nothing changed"));
+        }
+        self.check_is_new(new)?;
+        let renamed = MetaRecord::VolumeRenamed { volume: record.number, name: new.to_owned() };
+        self.core(pool).metadata.commit(vec![renamed]).await.map_err(AdminError::from)?;
+        let new: Arc<str> = new.into();
+        let rename = |reply| VolumesCommand::Rename { number, name: new.clone(), reply };
+        let renamed = self.command(rename).await?;
+        renamed.into_iter().collect::<Result<(), String>>().map_err(AdminError::failed)?;
+        Ok(format!(
+            "renamed volume {name} to {new}; clients stay connected, and reconnect under the new name"
         ))
     }
 
@@ -119,7 +140,7 @@ impl Control {
         }
         let bytes = |extents: u64| SectorCount(extents * state.geometry().extent_sectors).bytes();
         Err(AdminError::new(format!(
-            "volume {:?} cannot grow from {} to {}: it needs {} more, and pool {:?} has {} free; grow it by \
+            "volume {:?} cannot grow from {:#} to {:#}: it needs {:#} more, and pool {:?} has {:#} free; grow it by \
              less, add drives (tier0 drive add{}, then tier0 pool grow), or delete other volumes",
             volume.name,
             SectorCount(volume.sectors).bytes(),
@@ -153,7 +174,16 @@ impl Control {
         Ok(format!("deleted volume {name}"))
     }
 
-    async fn withdraw_volume(&self, name: &str, number: u32, force: bool) -> Result<(), AdminError> {
+    /// Offers a volume no more.
+    ///
+    /// # Errors
+    /// It is used, and not to be taken from its users: then some shards may have withdrawn it.
+    pub(super) async fn withdraw_volume(
+        &self,
+        name: &str,
+        number: u32,
+        force: bool,
+    ) -> Result<(), AdminError> {
         let answers = self.command(|reply| VolumesCommand::Withdraw { number, force, reply }).await?;
         let users: usize = answers.into_iter().filter_map(Result::err).sum();
         if users == 0 {
@@ -217,20 +247,13 @@ impl Control {
 fn no_room(error: PlanError) -> AdminError {
     let PlanError::NoSpace { volume, size, place, free } = error else { return error.into() };
     AdminError::new(format!(
-        "volume {volume:?} ({size}) does not fit in {place}, which has {free} free; make it smaller or thin \
+        "volume {volume:?} ({size:#}) does not fit in {place}, which has {free:#} free; make it smaller or thin \
          (--thin), add drives (tier0 drive add, then tier0 pool grow), or delete other volumes"
     ))
 }
 
-fn check_size(size: ByteCount) -> Result<(), AdminError> {
-    if size.0 == 0 || !size.0.is_multiple_of(4096) {
-        let example = size.in_binary_unit().unwrap_or(ByteCount::gib(64));
-        return Err(AdminError::new(format!(
-            "size {size} is not a positive multiple of 4KiB; use a size such as {example} (a number without a unit is \
-             in bytes)"
-        )));
-    }
-    Ok(())
+pub(super) fn check_size(size: ByteCount) -> Result<(), AdminError> {
+    VOLUME_SIZE.check(size).map_err(AdminError::new)
 }
 
 fn one_slot(slot: &SlotRef) -> SlotRun {

@@ -1,14 +1,14 @@
 //! From the file's sections to a description: names resolved, shapes checked.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use tier0_catalog::{Catalog, DriveSpec};
+use tier0_catalog::DriveSpec;
 use tier0_policy::PolicyKind;
 use tier0_pool::{DriveClass, GROUPS_MAX, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel, UnknownLevel};
-use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, WriteCache};
+use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, SizeRule, WriteCache};
 use toml::Spanned;
 
 use super::access::check_access;
@@ -17,29 +17,33 @@ use super::notes::notes;
 use super::{
     ArraySection, Description, DescriptionError, DriveDescription, DriveSection, File, FlashCacheDescription,
     GroupDescription, ListenAddress, PAUSE_TIMEOUT, PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT,
-    VolumeDescription, VolumeSection, default_set_size,
+    VolumeDescription, VolumeSection, class, default_set_size,
 };
 use crate::names::quoted;
 
 /// Cores and thus shards an array may have.
 const CORES_MAX: usize = 256;
-/// Memory for slot tables and dirty pages that makes sense, bytes.
-const MEMORY_BYTES: Range<u64> = 64 << 20..(1 << 50) + 1;
+/// Memory for slot tables and dirty pages that makes sense.
+const MEMORY: SizeRule = SizeRule::within(ByteCount::mib(64), ByteCount(1 << 50));
 /// Times that hosts may wait for a paused pool, seconds: at least what a drive's own patience takes, at most a day.
-const PAUSE_SECONDS: std::ops::RangeInclusive<u64> = 5..=86_400;
+const PAUSE_SECONDS: RangeInclusive<u64> = 5..=86_400;
 /// Fills of a pool of which the administrator is told.
-const PERCENT: std::ops::RangeInclusive<u8> = 1..=100;
+const PERCENT: RangeInclusive<u8> = 1..=100;
 /// Drives that one table may stand for.
 const COUNT_MAX: u32 = 1024;
-/// The least that a RAM drive may have; how much a pool needs of it depends on its chunklets.
-const RAM_BYTES_MIN: u64 = 1 << 20;
-/// Sizes of chunklets and extents that make sense, bytes.
-const CHUNKLET_BYTES: Range<u64> = 1 << 20..(16 << 30) + 1;
-const EXTENT_BYTES: Range<u64> = 64 << 10..(64 << 20) + 1;
-/// Sizes of a write log that make sense, bytes.
-const LOG_BYTES: Range<u64> = 1 << 20..(1 << 40) + 1;
+/// What a RAM drive may have; how much a pool needs of it depends on its chunklets.
+const RAM: SizeRule = SizeRule::within(ByteCount::mib(1), ByteCount(u64::MAX));
+/// Sizes of chunklets and extents that make sense.
+const CHUNKLET: RangeInclusive<ByteCount> = ByteCount::mib(1)..=ByteCount::gib(16);
+const EXTENT: RangeInclusive<ByteCount> = ByteCount::kib(64)..=ByteCount::mib(64);
+/// Sizes of a write log that make sense.
+const LOG: SizeRule =
+    SizeRule { least: ByteCount::mib(1), most: ByteCount::gib(1024), unit: ByteCount::mib(1) };
 /// How many times a day a flash cache may be written over.
-const WRITES_PER_DAY: std::ops::RangeInclusive<u32> = 1..=100_000;
+const WRITES_PER_DAY: RangeInclusive<u32> = 1..=100_000;
+
+/// Sizes that a volume can have: whole pages.
+pub const VOLUME_SIZE: SizeRule = SizeRule::multiple_of(ByteCount::kib(4));
 
 pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, DescriptionError> {
     check_name("array.name", &file.array.name, place)?;
@@ -137,12 +141,19 @@ fn check_cores(cores: &Spanned<usize>, place: &Place<'_>) -> Result<usize, Descr
 }
 
 fn check_memory(memory: &Spanned<ByteCount>, place: &Place<'_>) -> Result<ByteCount, DescriptionError> {
-    let bytes = *memory.get_ref();
-    if MEMORY_BYTES.contains(&bytes.0) {
-        return Ok(bytes);
-    }
-    let (least, most) = (ByteCount(MEMORY_BYTES.start), ByteCount(MEMORY_BYTES.end - 1));
-    Err(place.wrong(memory.span(), format!("array.memory: {bytes} is out of range; use {least} to {most}")))
+    check_bytes("array.memory", memory, MEMORY, place)
+}
+
+/// A size that has to follow a rule.
+fn check_bytes(
+    field: &str,
+    size: &Spanned<ByteCount>,
+    rule: SizeRule,
+    place: &Place<'_>,
+) -> Result<ByteCount, DescriptionError> {
+    let checked = rule.check(*size.get_ref());
+    checked.map_err(|fact| place.wrong(size.span(), format!("{field}: {fact}")))?;
+    Ok(*size.get_ref())
 }
 
 fn check_pause_timeout(seconds: &Spanned<u64>, place: &Place<'_>) -> Result<Nanos, DescriptionError> {
@@ -205,12 +216,8 @@ fn expand_drive(
         let text = format!("drive {:?} has both path and ram; keep one", section.name.get_ref());
         return wrong(section.name.span(), text);
     }
-    if let Some(ram) = &section.ram
-        && ram.get_ref().0 < RAM_BYTES_MIN
-    {
-        let (size, least) = (*ram.get_ref(), ByteCount(RAM_BYTES_MIN));
-        let text = format!("drive.ram: {size} does not do; use at least {least}, as in ram = \"4GiB\"");
-        return wrong(ram.span(), text);
+    if let Some(ram) = &section.ram {
+        check_bytes("drive.ram", ram, RAM, place)?;
     }
     if let (Some(size), None) = (&section.size, &section.path) {
         return wrong(
@@ -218,11 +225,11 @@ fn expand_drive(
             "drive.size: only a drive with a path has a size to create; use ram or path".into(),
         );
     }
-    if let Some(model) = &section.model
-        && let Err(unknown) = Catalog::embedded().drive_by_reference(model.get_ref())
-    {
-        return wrong(model.span(), format!("drive.model: {unknown}"));
-    }
+    let known = section.model.as_ref().map(|model| {
+        let known = place.catalog.drive_by_reference(model.get_ref());
+        known.map_err(|unknown| place.wrong(model.span(), format!("drive.model: {unknown}")))
+    });
+    let class_of_model = known.transpose()?.map(|known| class::of_spec(&known));
     for n in 0..count {
         let fill = |text: &Spanned<String>| text.get_ref().replace("{n}", &n.to_string());
         let name = fill(&section.name);
@@ -236,7 +243,12 @@ fn expand_drive(
         let class = section.class.as_ref().map(|class| {
             class.get_ref().parse().map_err(|text| place.wrong(class.span(), format!("drive.class: {text}")))
         });
-        let class = class.transpose()?;
+        let said = class.transpose()?;
+        let model = section.model.as_ref().map(|model| model.get_ref().clone());
+        // Those who have the description later know the built-in catalogue alone.
+        let class = said.or(class_of_model.filter(|class| {
+            model.as_deref().and_then(class::of_model).is_none_or(|built_in| built_in != *class)
+        }));
         let path = section.path.as_ref().map(|path| place.resolve(fill(path)));
         if let Some(other) = drives.iter().find(|drive| drive.path.is_some() && drive.path == path) {
             let (span, other) = (section.name.span(), &other.name);
@@ -248,7 +260,7 @@ fn expand_drive(
             path,
             size: section.size.as_ref().map(|size| *size.get_ref()),
             ram: section.ram.as_ref().map(|ram| *ram.get_ref()),
-            model: section.model.as_ref().map(|model| model.get_ref().clone()),
+            model,
             class,
         });
     }
@@ -280,14 +292,8 @@ fn check_pool(
     Ok(PoolDescription {
         name: section.name.get_ref().clone(),
         drives: members,
-        chunklet_sectors: check_piece(
-            "pool.chunklet",
-            section.chunklet.as_ref(),
-            CHUNKLET_BYTES,
-            &groups,
-            place,
-        )?,
-        extent_sectors: check_piece("pool.extent", section.extent.as_ref(), EXTENT_BYTES, &groups, place)?,
+        chunklet_sectors: check_piece("pool.chunklet", section.chunklet.as_ref(), CHUNKLET, &groups, place)?,
+        extent_sectors: check_piece("pool.extent", section.extent.as_ref(), EXTENT, &groups, place)?,
         groups,
         // What a crash tears without a log would be taken for rot.
         checksums: log && section.checksums.unwrap_or(true),
@@ -471,8 +477,7 @@ fn check_write_caches(
     log_drives: &[usize],
     place: &Place<'_>,
 ) -> Result<Option<u64>, DescriptionError> {
-    let catalog = Catalog::embedded();
-    let cache = |drive: &usize| match catalog.drive_by_reference(drives[*drive].model.as_deref()?) {
+    let cache = |drive: &usize| match place.catalog.drive_by_reference(drives[*drive].model.as_deref()?) {
         Ok(spec @ DriveSpec::Nvram(_)) => Some(spec.capacity().0),
         _ => None,
     };
@@ -495,15 +500,12 @@ fn check_log(
     let bytes = *size.get_ref();
     if let Some(cache) = cache.filter(|cache| bytes.0 / SECTOR_BYTES > *cache) {
         let cache = SectorCount(cache).bytes();
-        let text =
-            format!("pool.log: {bytes} exceeds the write cache that the log lies on; use at most {cache}");
+        let text = format!(
+            "pool.log: {bytes:#} exceeds the write cache that the log lies on; use at most {cache:#}"
+        );
         return Err(place.wrong(size.span(), text));
     }
-    if LOG_BYTES.contains(&bytes.0) && bytes.0.is_multiple_of(1 << 20) {
-        return Ok(bytes.0 / SECTOR_BYTES);
-    }
-    let (least, most) = (ByteCount(LOG_BYTES.start), ByteCount(LOG_BYTES.end - 1));
-    Err(place.wrong(size.span(), format!("pool.log: {bytes} does not do; use {least} to {most}, whole MiB")))
+    check_bytes("pool.log", size, LOG, place).map(|bytes| bytes.0 / SECTOR_BYTES)
 }
 
 /// The drives that the log is kept on: two, or up to three copies.
@@ -626,22 +628,17 @@ fn matching_drives(
 fn check_piece(
     field: &str,
     size: Option<&Spanned<ByteCount>>,
-    range: Range<u64>,
+    range: RangeInclusive<ByteCount>,
     groups: &[GroupDescription],
     place: &Place<'_>,
 ) -> Result<Option<u64>, DescriptionError> {
     let Some(size) = size else { return Ok(None) };
-    let bytes = *size.get_ref();
     // Stripe units are powers of two.
     let unit = groups.iter().map(|group| group.raid.stripe_unit.bytes()).max().unwrap_or(ByteCount(1));
-    if !range.contains(&bytes.0) || !bytes.0.is_multiple_of(unit.0) {
-        let (least, most) = (ByteCount(range.start), ByteCount(range.end - 1));
-        let text = format!(
-            "{field}: {bytes} does not do; use {least} to {most}, a multiple of the stripe unit ({unit})"
-        );
-        return Err(place.wrong(size.span(), text));
-    }
-    Ok(Some(bytes.0 / SECTOR_BYTES))
+    // A stripe unit may be larger than the smallest piece.
+    let least = (*range.start()).max(unit);
+    let checked = check_bytes(field, size, SizeRule { least, most: *range.end(), unit }, place);
+    Ok(Some(checked?.0 / SECTOR_BYTES))
 }
 
 fn check_shared_drives(
@@ -701,14 +698,7 @@ fn check_volume(
             return Err(place.wrong(section.name.span(), text));
         }
     };
-    let size = *section.size.get_ref();
-    if size.0 < 4096 || !size.0.is_multiple_of(4096) {
-        let text = format!(
-            "volume.size: {size} does not do; use a multiple of 4KiB with its unit, as in size = \"64GiB\": a number \
-             without one is bytes"
-        );
-        return Err(place.wrong(section.size.span(), text));
-    }
+    let size = check_bytes("volume.size", &section.size, VOLUME_SIZE, place)?;
     let write_cache = section.write_cache.as_ref().map(|mode| {
         mode.get_ref()
             .parse::<WriteCache>()

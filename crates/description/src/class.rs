@@ -20,12 +20,17 @@ pub fn of_place(drive: &DriveDescription) -> Option<DriveClass> {
     described(drive).or_else(device)
 }
 
-fn of_model(model: &str) -> Option<DriveClass> {
-    let spec = Catalog::embedded().drive_by_reference(model).ok()?;
-    Some(match spec {
+/// Of a drive of the built-in catalogue.
+pub(crate) fn of_model(model: &str) -> Option<DriveClass> {
+    Catalog::embedded().drive_by_reference(model).ok().map(|spec| of_spec(&spec))
+}
+
+/// Of a catalogue's drive.
+pub(crate) fn of_spec(spec: &DriveSpec) -> DriveClass {
+    match spec {
         DriveSpec::Disk(_) => DriveClass::Disk,
         DriveSpec::Flash(_) | DriveSpec::Nvram(_) => DriveClass::Flash,
-    })
+    }
 }
 
 fn of_device(path: &Path) -> Option<DriveClass> {

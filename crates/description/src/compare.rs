@@ -1,5 +1,6 @@
 //! What a file would do to an array that is: differences, with the value that counts.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,9 @@ impl Description {
             if let Err(error) = check_same_shape(pool, &known) {
                 findings.push(Finding::Refused(error.to_string()));
             }
-            findings.extend(self.vain_fields(number, &actual, place).into_iter().map(Finding::Told));
+            findings.extend(
+                self.vain_fields(number, &actual, place, &lost_in(facts)).into_iter().map(Finding::Told),
+            );
             let volumes = |of: &'_ Description, pool: usize| -> Vec<VolumeDescription> {
                 of.volumes.iter().filter(|volume| volume.pool == pool).cloned().collect()
             };
@@ -78,7 +81,9 @@ impl Description {
         let same = |pool: &PoolDescription| actual.pools.iter().position(|other| other.name == pool.name);
         let pools = self.pools.iter().enumerate();
         pools
-            .filter_map(|(number, pool)| Some(self.vain_fields(number, &actual, same(pool)?)))
+            .filter_map(|(number, pool)| {
+                Some(self.vain_fields(number, &actual, same(pool)?, &lost_in(facts)))
+            })
             .flatten()
             .chain(self.class_differences(facts))
             .collect()
@@ -101,7 +106,14 @@ impl Description {
     }
 
     /// Fields in which this file contradicts what was created, and what counts.
-    fn vain_fields(&self, number: usize, actual: &Description, place: usize) -> Vec<String> {
+    /// Where it is right, and a drive that it names is `lost`, the drive is what is told.
+    fn vain_fields(
+        &self,
+        number: usize,
+        actual: &Description,
+        place: usize,
+        lost: &BTreeSet<&str>,
+    ) -> Vec<String> {
         let (wanted, there) = (&self.pools[number], &actual.pools[place]);
         let mut texts = differences(wanted, there);
         let names = |of: &Description, places: &[usize]| -> Vec<String> {
@@ -115,15 +127,21 @@ impl Description {
             && !log.is_empty()
             && wanted_log != log
         {
+            let absent: Vec<&String> = wanted_log.iter().filter(|drive| !log.contains(drive)).collect();
+            let remedy = match absent.iter().all(|drive| lost.contains(drive.as_str())) {
+                true => WHERE_LOST,
+                false => "it moves there once those are online and have space; otherwise correct the file",
+            };
             texts.push(format!(
-                "pool {:?}: the write log is on {}, but the array file has {}: it moves there once those are \
-                 online and have space; otherwise correct the file",
+                "pool {:?}: the write log is on {}, but the array file has {}: {remedy}",
                 wanted.name,
                 log.join(", "),
                 wanted_log.join(", ")
             ));
         }
-        texts.extend(flash_cache_differs(wanted, there));
+        let cache_drives = names(self, &wanted.flash_cache.drives);
+        let lacks = cache_drives.iter().any(|drive| lost.contains(drive.as_str()));
+        texts.extend(flash_cache_differs(wanted, there, lacks));
         texts.extend(flash_cache_writes_in_vain(wanted, there));
         for group in &wanted.groups {
             for name in names(self, &group.drives) {
@@ -286,14 +304,36 @@ fn paths_of(pool: &PoolFacts, counts: impl Fn(&DriveFacts) -> bool) -> impl Iter
 
 /// Fields of a pool in which the file contradicts what was created, and what counts.
 /// The flash cache has another size than the file says.
-fn flash_cache_differs(wanted: &PoolDescription, actual: &PoolDescription) -> Option<String> {
+/// What is told where the file's drives are lost that hold something else than it says.
+const WHERE_LOST: &str =
+    "the drive is lost; take it back (tier0 drive rejoin), or replace it (tier0 drive replace)";
+
+/// The drives that are lost, and serve nowhere else under their name.
+fn lost_in(facts: &[PoolFacts]) -> BTreeSet<&str> {
+    let drives = || facts.iter().flat_map(|pool| &pool.drives);
+    let (lost, others): (Vec<&DriveFacts>, Vec<&DriveFacts>) =
+        drives().partition(|drive| drive.state == DriveState::Lost);
+    let serves = |name: &str| others.iter().any(|other| other.name == name);
+    lost.iter().map(|drive| drive.name.as_str()).filter(|name| !serves(name)).collect()
+}
+
+fn flash_cache_differs(
+    wanted: &PoolDescription,
+    actual: &PoolDescription,
+    lacks_drives: bool,
+) -> Option<String> {
     let (said, there) = (wanted.flash_cache.bytes?, actual.flash_cache.bytes.unwrap_or(ByteCount(0)));
     let step =
         actual.chunklet_sectors.unwrap_or(1) * SECTOR_BYTES * wanted.flash_cache.drives.len().max(1) as u64;
     (said.0.div_ceil(step) != there.0.div_ceil(step)).then(|| {
+        let remedy = match lacks_drives {
+            true => WHERE_LOST,
+            false => {
+                "it is resized at the next start, if its drives are online and have space; otherwise correct the file"
+            }
+        };
         format!(
-            "pool {:?}: the flash cache has {there}, but the array file has {said}: it is resized at the \
-             next start, if its drives are online and have space; otherwise correct the file",
+            "pool {:?}: the flash cache has {there}, but the array file has {said}: {remedy}",
             wanted.name
         )
     })
@@ -396,7 +436,7 @@ pub fn size_differs(volume: &str, is: SectorCount, wanted: SectorCount) -> Strin
         true => "grow the volume (tier0 volume resize), or correct the file",
         false => "correct the file",
     };
-    format!("volume {volume:?} has {}, but the array file has {}; {remedy}", is.bytes(), wanted.bytes())
+    format!("volume {volume:?} has {:#}, but the array file has {:#}; {remedy}", is.bytes(), wanted.bytes())
 }
 
 /// A volume is served that the file does not mention.

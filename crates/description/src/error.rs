@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+use tier0_catalog::Catalog;
 use tier0_toml::Misread;
 
 /// The first thing that is wrong with a description.
@@ -116,6 +117,8 @@ pub(super) struct Place<'a> {
     pub(super) name: &'a str,
     /// Where its relative paths begin.
     pub(super) directory: &'a Path,
+    /// Whose drives its models are.
+    pub(super) catalog: &'a Catalog,
 }
 
 impl Place<'_> {

@@ -26,6 +26,7 @@ use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
+use tier0_catalog::Catalog;
 use tier0_policy::PolicyKind;
 use tier0_pool::{DriveClass, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel};
@@ -33,7 +34,7 @@ use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
 use toml::Spanned;
 
 pub use access::SocketAccess;
-pub use check::is_name;
+pub use check::{VOLUME_SIZE, is_name};
 pub use compare::{Finding, check_same_shape, not_in_file, plain, size_differs};
 pub use error::{DescriptionError, Mismatch};
 pub use listen::ListenAddress;
@@ -206,12 +207,20 @@ impl Description {
     /// # Errors
     /// The first thing that is wrong, with its line, its field and what to do.
     pub fn read(path: &Path) -> Result<Description, DescriptionError> {
+        Description::read_with(path, &Catalog::embedded())
+    }
+
+    /// The same with the drives of another catalogue as models.
+    ///
+    /// # Errors
+    /// As [`Description::read`].
+    pub fn read_with(path: &Path, catalog: &Catalog) -> Result<Description, DescriptionError> {
         let unreadable = |source| DescriptionError::Unreadable { path: path.to_owned(), source };
         let text = text_of(path).map_err(unreadable)?;
         let text = text.ok_or_else(|| DescriptionError::NoText { path: path.to_owned() })?;
         let place = place_of(path).map_err(unreadable)?;
         let directory = place.parent().unwrap_or(Path::new(""));
-        let mut description = Description::parse_in(&text, &path.display().to_string(), directory)?;
+        let mut description = Description::parse_in(&text, &path.display().to_string(), directory, catalog)?;
         description.check_is_alone(&place)?;
         description.control.get_or_insert_with(|| default_control(path, &place));
         description.events.get_or_insert_with(|| default_events(&place));
@@ -266,13 +275,29 @@ impl Description {
     }
 
     /// Reads a description from text; `name` stands for the file in messages. Relative paths stay as they are.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line, its field and what to do.
     pub fn parse(text: &str, name: &str) -> Result<Description, DescriptionError> {
-        Description::parse_in(text, name, Path::new(""))
+        Description::parse_with(text, name, &Catalog::embedded())
+    }
+
+    /// The same with the drives of another catalogue as models.
+    ///
+    /// # Errors
+    /// As [`Description::parse`].
+    pub fn parse_with(text: &str, name: &str, catalog: &Catalog) -> Result<Description, DescriptionError> {
+        Description::parse_in(text, name, Path::new(""), catalog)
     }
 
     /// Reads a description from text whose relative paths are those of `directory`.
-    fn parse_in(text: &str, name: &str, directory: &Path) -> Result<Description, DescriptionError> {
-        let place = error::Place { text, name, directory };
+    fn parse_in(
+        text: &str,
+        name: &str,
+        directory: &Path,
+        catalog: &Catalog,
+    ) -> Result<Description, DescriptionError> {
+        let place = error::Place { text, name, directory, catalog };
         let file: File = tier0_toml::read(text).map_err(|misread| place.misread(misread))?;
         check::check(file, &place)
     }

@@ -5,6 +5,7 @@
 //! | [`study`] | plans in TOML: configurations, free parameters, figures |
 //! | [`path`] | links, processors and buses around the engine |
 //! | [`measure`] | one configuration measured in a world of its own |
+//! | [`settle`] | arrays brought into the steady state of a load, and whether what was measured was one |
 //! | [`search`] | I/Os per second under a latency limit |
 //! | [`calibrate`] | fitting free parameters to calibration figures |
 //! | [`work`] | what the array did for a load, as its own counters tell |
@@ -37,6 +38,7 @@ pub mod report;
 pub mod run;
 pub mod search;
 pub mod sensitivity;
+pub mod settle;
 pub mod study;
 pub mod work;
 

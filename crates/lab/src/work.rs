@@ -33,6 +33,9 @@ pub struct Work {
     /// Reads that found all of their pages in the read cache, as a share of those that looked for them; nothing where none did.
     #[serde(default)]
     pub read_hits: Option<f64>,
+    /// Reads that found all of their pages in the flash cache, as a share of those that looked for them there; nothing where none did.
+    #[serde(default)]
+    pub flash_hits: Option<f64>,
     /// By write cache: a single one, or one for each group of sets, what is measured first.
     #[serde(default)]
     pub write_caches: Vec<WriteCacheWork>,
@@ -117,6 +120,10 @@ pub struct Counters {
     pub write_caches: Vec<WriteCacheCounters>,
     /// What the read caches have done.
     pub read_cache: ReadCacheStatus,
+    /// Reads that the flash caches have answered, and those that they have not.
+    pub flash_hits: u64,
+    /// See there.
+    pub flash_misses: u64,
 }
 
 /// Counters of a write cache.
@@ -143,6 +150,10 @@ impl Counters {
         }
         for pool in &report.pools {
             pool.read_cache.iter().for_each(|cache| self.read_cache.merge(cache));
+            if let Some(cache) = &pool.flash_cache {
+                self.flash_hits += cache.hits;
+                self.flash_misses += cache.misses;
+            }
             add(&mut self.hosts, &pool.volumes);
             add(&mut self.log, &pool.log);
             add(&mut self.destage, &pool.destage);
@@ -192,6 +203,8 @@ impl Work {
         let (log, destage) = (now.log.since(&before.log).write, now.destage.since(&before.destage).write);
         let flushed = now.flushed.since(&before.flushed);
         let reads = now.read_cache.since(&before.read_cache);
+        let flash = [now.flash_hits - before.flash_hits, now.flash_misses - before.flash_misses];
+        let flash_lookups = flash[0] + flash[1];
         let caches = now.write_caches.iter().enumerate();
         let host_ios = ((hosts.read.count + hosts.write.count) as f64).max(1.0);
         Work {
@@ -205,6 +218,7 @@ impl Work {
             delayed_writes: flushed.delayed_writes as f64 / (hosts.write.count as f64).max(1.0),
             delay_ms: flushed.delay_ms_mean(),
             read_hits: (reads.lookups() > 0).then(|| reads.hits() as f64 / reads.lookups() as f64),
+            flash_hits: (flash_lookups > 0).then(|| flash[0] as f64 / flash_lookups as f64),
             write_caches: caches
                 .map(|(at, now)| WriteCacheWork::between(before.write_caches.get(at), now))
                 .collect(),

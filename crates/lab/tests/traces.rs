@@ -30,11 +30,12 @@ fn the_default_policy_misses_no_more_than_it_may() {
             continue;
         }
         let options =
-            LoadOptions { format: Some(format), block_bytes: 4096, writes: Writes::Allocate, limit: None };
+            LoadOptions { reading: format.into(), block_bytes: 4096, writes: Writes::Allocate, limit: None };
         let loaded = load(&path, &options, |_| ()).expect("the trace");
         let plan = Plan {
             policies: vec![PolicyKind::default()],
             sizes: vec![blocks],
+            flash_writes_per_day: None,
             curve_points: None,
             threads: NonZeroUsize::MIN,
         };

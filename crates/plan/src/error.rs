@@ -15,8 +15,8 @@ pub enum PlanError {
     Meta(#[from] MetaError),
     /// A set of such chunklets holds no extent.
     #[error(
-        "pool {pool:?}: a RAID set with chunklets of {chunklet} cannot hold one extent of {extent} with its \
-         checksums; increase pool.chunklet to {least} or more, or reduce pool.extent"
+        "pool {pool:?}: a RAID set with chunklets of {chunklet:#} cannot hold one extent of {extent:#} with its \
+         checksums; increase pool.chunklet to {least:#} or more, or reduce pool.extent"
     )]
     ChunkletTooSmall {
         /// The pool.
@@ -36,8 +36,8 @@ pub enum PlanError {
     },
     /// The slots of a group would have much more than an extent.
     #[error(
-        "pool {pool:?}: an extent of {extent} takes a slot of {slot} in group {group:?}, whose rows hold \
-         {row}, which wastes {percent} % of the slot; use {remedy}another set_size, or a smaller stripe_unit in the group"
+        "pool {pool:?}: an extent of {extent:#} takes a slot of {slot:#} in group {group:?}, whose rows hold \
+         {row:#}, which wastes {percent} % of the slot; use {remedy}another set_size, or a smaller stripe_unit in the group"
     )]
     Waste {
         /// The pool.
@@ -69,7 +69,7 @@ pub enum PlanError {
     },
     /// A volume does not fit.
     #[error(
-        "volume {volume:?} ({size}) does not fit in {place}, which has {free} free; make it smaller, remove \
+        "volume {volume:?} ({size:#}) does not fit in {place}, which has {free:#} free; make it smaller, remove \
          it from the file if it was deleted, or add drives"
     )]
     NoSpace {
@@ -83,7 +83,7 @@ pub enum PlanError {
         free: ByteCount,
     },
     /// A drive has no room for its copy of the write log.
-    #[error("drive {drive:?} is too small for a write log of {log} in addition to its data; {remedy}")]
+    #[error("drive {drive:?} is too small for a write log of {log:#} in addition to its data; {remedy}")]
     NoRoomForLog {
         /// Its name.
         drive: String,
@@ -94,7 +94,7 @@ pub enum PlanError {
     },
     /// A drive has no room for its part of the flash cache.
     #[error(
-        "drive {drive:?} has no space for {cache} of the flash cache {beside}; reduce pool.flash_cache, or \
+        "drive {drive:?} has no space for {cache:#} of the flash cache {beside}; reduce pool.flash_cache, or \
          name larger flash_cache_drives"
     )]
     NoRoomForFlashCache {

@@ -51,7 +51,8 @@ pub fn plan_flash_cache(
         }
         chunklets.retain(|run| !run.is_empty());
         // What is kept free for rebuilds is at the end.
-        let mut spares = if state.has_columns(member) { state.spares_of(member) } else { 0 };
+        let keeps_spares = state.has_columns(member) && state.is_for_data(member);
+        let mut spares = if keeps_spares { state.spares_of(member) } else { 0 };
         let mut free = state.free_runs(member);
         for run in free.iter_mut().rev() {
             let kept = u64::from(run.end - run.start).min(spares);
@@ -70,7 +71,7 @@ pub fn plan_flash_cache(
         if left > 0 {
             let name = state.member(member).map_or("", |member| member.name.as_str());
             return Err(format!(
-                "drive {name:?} lacks {} for its part of {}; choose a smaller size, or name other drives (--drives)",
+                "drive {name:?} lacks {:#} for its part of {:#}; choose a smaller size, or name other drives (--drives)",
                 ByteCount(left.saturating_mul(chunklet)),
                 ByteCount(wanted.saturating_mul(chunklet))
             ));
@@ -134,6 +135,7 @@ mod tests {
             class: if *place < 2 { DriveClass::Disk } else { DriveClass::Flash },
             state: MemberState::Active,
             leaving: false,
+            role: Default::default(),
             group: 0,
             path: String::new(),
         };

@@ -4,12 +4,14 @@
 //! - [`PoolShape`]: the sets and slots of a state.
 //! - [`plan_growth`]: the sets that a pool can grow by.
 //! - [`plan_flash_cache`]: where its flash cache of another size lies.
+//! - [`roles_of`]: what the drives are for that a description names.
 //! - [`sets_survive`], [`could_go_on`]: which drives a pool does without.
 
 mod error;
 mod flash_cache;
 mod growth;
 mod pool;
+mod roles;
 mod survival;
 
 use std::collections::BTreeSet;
@@ -24,6 +26,7 @@ pub use growth::{Growth, plan_growth};
 pub use pool::{
     Lanes, NewPool, PoolDrives, PoolShape, check_fits, fill, members_max, new_volume, parts_of, switches_of,
 };
+pub use roles::roles_of;
 pub use survival::{ConsentNeeded, could_go_on, sets_survive, sets_that_fail};
 
 /// Chunklets a drive has at least where their size is not given: enough to spread a rebuild, few enough to list.

@@ -22,6 +22,7 @@ use super::{
     ring_sectors_min, slot_of, wasted,
 };
 use crate::error::PlanError;
+use crate::roles::role_at;
 
 /// The smallest chunklet that is chosen, sectors: 4 MiB, so that what the tables leave over at a chunklet's end is little;
 /// without tables 1 MiB.
@@ -113,7 +114,11 @@ impl NewPool<'_> {
             state.name_first_group(&first.name).map_err(PoolError::from)?;
         }
         let others = groups[1..].iter().cloned().map(MetaRecord::GroupAdded);
-        let members = self.members.iter().cloned().map(MetaRecord::MemberAdded);
+        let data_drives = pool.drives.len();
+        let with_role = |(place, member): (usize, &Member)| {
+            MetaRecord::MemberAdded(Member { role: role_at(place, data_drives), ..member.clone() })
+        };
+        let members = self.members.iter().enumerate().map(with_role);
         state.apply_all(&others.chain(members).collect::<Vec<_>>())?;
         let log = match pool.log {
             true => self.place_log(&state, least, &layouts, &mut id)?,
@@ -176,7 +181,7 @@ impl NewPool<'_> {
             slot: bytes(slot),
             percent: idle * 100 / slot,
             remedy: fitting
-                .map(|extent| format!("extents of {} (pool.extent), ", bytes(extent)))
+                .map(|extent| format!("extents of {:#} (pool.extent), ", bytes(extent)))
                 .unwrap_or_default(),
             row: bytes(row),
         })
@@ -202,7 +207,7 @@ impl NewPool<'_> {
         let least_log = parts * ring_sectors_min;
         let remedy = match wanted < least_log {
             true => format!(
-                "it has {}, each of at least {}; use fewer parts, or larger drives",
+                "it has {}, each of at least {:#}; use fewer parts, or larger drives",
                 parts_of(shards, lanes),
                 SectorCount(ring_sectors_min).bytes()
             ),

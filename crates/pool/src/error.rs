@@ -99,7 +99,7 @@ pub enum PoolError {
     },
     /// A drive is smaller than the metadata and one chunklet.
     #[error(
-        "drive {drive:?} holds {}, too small for metadata and one chunklet ({}); use a larger drive or a \
+        "drive {drive:?} holds {:#}, too small for metadata and one chunklet ({:#}); use a larger drive or a \
          smaller chunklet",
         SectorCount(*.sectors).saturating_bytes(),
         SectorCount(*.needed).saturating_bytes()
@@ -114,7 +114,7 @@ pub enum PoolError {
     },
     /// A drive is smaller than it was as a member, and the pool cannot do without it.
     #[error(
-        "drive {drive:?} has shrunk: it holds {}, and held {} when it became a member of the pool, which cannot be opened without it; restore its end or connect the drives that are missing",
+        "drive {drive:?} has shrunk: it holds {:#}, and held {:#} when it became a member of the pool, which cannot be opened without it; restore its end or connect the drives that are missing",
         SectorCount(*.sectors).saturating_bytes(),
         SectorCount(*.before).saturating_bytes()
     )]

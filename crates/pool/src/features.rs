@@ -40,9 +40,13 @@ pub(crate) const IN_SUPERBLOCKS: Features =
     Features { compatible: STARTS | LOST_PAGES | LEFT | GIVEN_UP, incompatible: GROUPS, ..Features::NONE };
 /// Compatible: a checkpoint says what lies on lost drives that may be needed.
 pub(crate) const LEFT_BEHIND: u64 = 1 << 0;
+/// Compatible: a checkpoint says what drives are for.
+pub(crate) const ROLES: u64 = 1 << 1;
+/// Compatible: a checkpoint says to which drives columns belong that lie on others.
+pub(crate) const DISPLACED: u64 = 1 << 2;
 /// What it knows in checkpoints.
 pub(crate) const IN_CHECKPOINTS: Features = Features {
-    compatible: LEFT_BEHIND,
+    compatible: LEFT_BEHIND | ROLES | DISPLACED,
     incompatible: GROUPS | LANES | FAMILIES | SWITCHES | FLASH_CACHE,
     ..Features::NONE
 };

@@ -10,7 +10,6 @@
 //! What it does not do: it forms no RAID sets, moves no data, and does not decide when to rebuild.
 
 mod area;
-mod blank;
 pub mod checkpoint;
 mod chunklet;
 mod codec;
@@ -18,6 +17,7 @@ mod error;
 mod features;
 #[cfg(test)]
 mod fixtures;
+pub mod foreign;
 pub mod metadata;
 mod raid_record;
 pub mod record;
@@ -28,7 +28,6 @@ mod space;
 mod state;
 
 pub use area::MetadataArea;
-pub use blank::is_blank;
 pub use chunklet::{ChunkletAddress, Chunklets, DATA_START_SECTORS};
 pub use error::{History, PoolError};
 pub use features::Features;
@@ -37,8 +36,8 @@ pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor, SharedRun};
 pub use slot_run::SlotRun;
 pub use space::{Reserve, Space, SpaceRules, SpaceWarning};
 pub use state::{
-    BitSet, Branch, CacheSwitches, Caching, Claim, ColumnMove, DriveClass, ExtentMap, FAMILY_VOLUMES_MAX,
-    FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry, LogCopy, LogPlacement, LogRing, Member,
-    MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run, SetBatch, SetGroup,
-    SetsToCome, SlotHome, TEXT_BYTES_MAX, Volume,
+    BitSet, Branch, CacheSwitches, Caching, Claim, ColumnMove, DriveClass, DriveRole, ExtentMap,
+    FAMILY_VOLUMES_MAX, FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry, LogCopy, LogPlacement,
+    LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run,
+    SetBatch, SetGroup, SetsToCome, SlotHome, TEXT_BYTES_MAX, Volume,
 };

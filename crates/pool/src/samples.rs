@@ -40,6 +40,7 @@ pub(crate) fn member(number: u32) -> Member {
         class: if number < 2 { DriveClass::Flash } else { DriveClass::Disk },
         state: MemberState::Active,
         leaving: false,
+        role: Default::default(),
         group: 0,
         path: String::new(),
     }
@@ -146,9 +147,11 @@ pub(crate) fn story() -> Vec<MetaRecord> {
     ]
 }
 
-/// A state with a bit of everything.
+/// A state with a bit of everything that the first frozen images have.
 pub(crate) fn full() -> PoolState {
     let mut state = empty(4);
     state.apply_all(&story()).expect("valid");
+    // They do not tell to which drives columns belong that lie on others.
+    state.inventory.displaced.clear();
     state
 }

@@ -223,6 +223,20 @@ impl Space {
         (u128::from(self.taken().0) * 100 / u128::from(self.usable.0.max(1))) as u64
     }
 
+    /// Whether volumes are promised more than there is. Only thin ones can be.
+    pub fn is_overcommitted(&self) -> bool {
+        self.thin && self.promised > self.usable
+    }
+
+    /// What an administrator should know of a pool whose volumes are promised more than it has, before they are written to: the
+    /// fact and the remedy.
+    pub fn overcommitment(pool: &str, usable: ByteCount, promised: ByteCount) -> String {
+        format!(
+            "pool {pool:?} is overcommitted: volumes can use {usable:#}, and {promised:#} are promised to them; add drives before \
+             it is full (tier0 status), for then writes to thin volumes fail"
+        )
+    }
+
     /// What an administrator should know, the worst first.
     pub fn warnings(&self, rules: &SpaceRules) -> Vec<SpaceWarning> {
         let mut warnings = Vec::new();
@@ -241,7 +255,7 @@ impl Space {
             let (taken, usable) = (self.taken(), self.usable);
             warnings.push(SpaceWarning::Filling { percent, taken, usable, at: *at });
         }
-        if self.promised > self.usable {
+        if self.is_overcommitted() {
             let (promised, usable) = (self.promised, self.usable);
             warnings.push(SpaceWarning::Overcommitted { promised, usable });
         }

@@ -21,24 +21,48 @@ pub(crate) async fn replace<R: Running>(life: &Rc<Life<R>>, old: &str) -> Result
     ask(life, Admin::Replace { old: old.to_owned(), new }, "drives replaced").await.map(|_| ())
 }
 
-/// Asks the system for something; it may refuse, but not fail. False where it refuses.
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is done.
+    Done,
+    /// Nothing has changed, and nothing will.
+    Refused,
+    /// It may be done later, for instance when drives are back that the system waits for.
+    Unfinished,
+}
+
+/// Asks the system for something; it may refuse, but not fail. False where it is not done when the system answers.
 pub(crate) async fn ask<R: Running>(
     life: &Rc<Life<R>>,
-    request: Admin,
+    wish: Admin,
     counted: &'static str,
 ) -> Result<bool, String> {
-    let what = request.describe();
+    Ok(request(life, wish, counted).await? == Outcome::Done)
+}
+
+/// As [`ask`], and tells whether what is not done may be done later.
+pub(crate) async fn request<R: Running>(
+    life: &Rc<Life<R>>,
+    wish: Admin,
+    counted: &'static str,
+) -> Result<Outcome, String> {
+    let what = wish.describe();
     let _request = life.session.request(|| what.clone());
-    let result = life.running.admin(request).await;
+    let result = life.running.admin(wish).await;
     life.session.note(&life.world, format!("{what}: {result:?}"));
     match result {
         Ok(()) => {
             life.session.count(counted);
-            Ok(true)
+            Ok(Outcome::Done)
         }
         Err(SystemError::Refused(_)) => {
             life.session.count("administrators refused");
-            Ok(false)
+            Ok(Outcome::Refused)
+        }
+        Err(SystemError::Unfinished(_)) => {
+            life.session.count("administrators who wait");
+            Ok(Outcome::Unfinished)
         }
         Err(SystemError::Failed(why)) => Err(format!("to {what} fails: {why}")),
     }

@@ -153,7 +153,7 @@ pub(crate) async fn discard<R: Running>(
         return Ok(());
     }
     // Discards go on when the pool is full, but for those of a part of an extent that a clone has too.
-    if result == Err(IoError::NoSpace) && session.config.has_clones {
+    if result == Err(IoError::NoSpace) && session.config.mixture.clones {
         session.count("discards refused for want of space");
         return Ok(());
     }

@@ -8,6 +8,7 @@ use tier0_raid::layout::RaidLevel;
 use tier0_units::{Nanos, SectorCount, WriteCache};
 use tier0_world::{PlantedBug, Random};
 
+use crate::mixture::{Adversity, Mixture};
 use crate::system::{Abilities, ArrayConfig, FlashCacheConfig, SecondGroup, System, VolumeConfig};
 
 /// About one drawn array of four is refused: a seed runs out of these once in 10^60.
@@ -32,16 +33,8 @@ pub struct SimConfig {
     pub discard_granule_sectors: u64,
     /// The run ends after these lives, without the last one and its judgement: to count what a script does.
     pub stop_after_lives: bool,
-    /// Whether operators and machines do what [`SimConfig::incidents`] says.
-    pub has_incidents: bool,
-    /// Whether the array goes through what [`SimConfig::ordeals`] says.
-    pub has_ordeals: bool,
-    /// Whether users come through NBD over a network whose connections die.
-    pub has_network: bool,
-    /// Whether volumes are cloned.
-    pub has_clones: bool,
-    /// Whether caches are switched.
-    pub switches_caches: bool,
+    /// The kinds that it mixes.
+    pub mixture: Mixture,
     /// The system can be told to scrub.
     pub can_scrub: bool,
     /// The system gives discarded space back.
@@ -311,11 +304,7 @@ impl SimConfig {
             array,
             discard_granule_sectors: abilities.discard_granule_sectors,
             stop_after_lives: false,
-            has_incidents: false,
-            has_ordeals: false,
-            has_network: false,
-            has_clones: false,
-            switches_caches: false,
+            mixture: Mixture::PLAIN,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,
         };
@@ -326,6 +315,7 @@ impl SimConfig {
     /// The same, with administrators who let the pool grow, and create and delete volumes. Drawn apart, so that what a
     /// seed stands for without it stays the same.
     pub fn growing(mut self) -> SimConfig {
+        self.mixture.growing = true;
         let random = &mut Random::new(self.seed, 0x6209);
         for (weight, trouble) in self.faults.weights.iter_mut().zip(Trouble::ALL) {
             if trouble.is_growth() {
@@ -338,19 +328,22 @@ impl SimConfig {
 
     /// The same, with administrators who clone volumes, which are thin, write to the clones and delete them.
     pub fn cloned(mut self) -> SimConfig {
+        self.mixture.clones = true;
         self.array.volumes.iter_mut().for_each(|volume| volume.thin = true);
         // What is written to a volume that has clones takes new space.
         self.load.may_run_out = true;
-        SimConfig { has_clones: true, ..self }
+        self
     }
 
     /// The same, with administrators who switch the caches of volumes and of the pool.
-    pub fn switching(self) -> SimConfig {
-        SimConfig { switches_caches: true, ..self }
+    pub fn switching(mut self) -> SimConfig {
+        self.mixture.caches = true;
+        self
     }
 
     /// The same, with a second group of sets in the pool, if the system accepts one beside the first.
     pub fn grouped<S: System>(mut self, system: &S) -> SimConfig {
+        self.mixture.groups = true;
         let (abilities, random) = (system.abilities(), &mut Random::new(self.seed, 0x6709));
         let is_redundant = self.array.level != RaidLevel::Raid0;
         let levels: Vec<RaidLevel> = abilities
@@ -384,6 +377,7 @@ impl SimConfig {
 
     /// The same, with a flash read cache, if the system accepts one: on drives of its own, or on drives that have data too.
     pub fn flash_cached<S: System>(mut self, system: &S) -> SimConfig {
+        self.mixture.flash = true;
         let random = &mut Random::new(self.seed, 0xf1a5);
         for _ in 0..DRAWS_MAX {
             let mut array = self.array.clone();
@@ -406,6 +400,7 @@ impl SimConfig {
 
     /// The same, with drives that forget what they stored: whole stretches become zeros.
     pub fn forgetful(mut self) -> SimConfig {
+        self.mixture.forgetful = true;
         crate::emphasis::forgetting(&mut self);
         self
     }
@@ -413,6 +408,7 @@ impl SimConfig {
     /// The same, with mishaps beyond redundancy, with starts that must be refused, and with administrators who take
     /// drives out and back.
     pub fn mishaps(mut self) -> SimConfig {
+        self.mixture.adversity = Adversity::Mishaps;
         crate::emphasis::mishaps(&mut self);
         self
     }
@@ -420,25 +416,39 @@ impl SimConfig {
     /// As [`SimConfig::mishaps`], and drives are pulled and taken back or put back to older images, and the process stands
     /// still.
     pub fn incidents(self) -> SimConfig {
-        SimConfig { has_incidents: true, ..self.mishaps() }
+        let mut config = self.mishaps();
+        config.mixture.adversity = Adversity::Incidents;
+        config
     }
 
     /// As [`SimConfig::mishaps`], and the power fails while the array is created, a drive lies about its flushes, operators
     /// are interrupted, and drives that were lost are believed again where no start opens the array.
     pub fn ordeals(self) -> SimConfig {
-        let mut config = SimConfig { has_ordeals: true, ..self.mishaps() };
+        let mut config = self.mishaps();
+        config.mixture.adversity = Adversity::Ordeals;
         crate::emphasis::ordeals(&mut config);
         config
     }
 
     /// The same, with users who come through NBD over a network whose connections die.
-    pub fn networked(self) -> SimConfig {
-        SimConfig { has_network: true, ..self }
+    pub fn networked(mut self) -> SimConfig {
+        self.mixture.network = true;
+        self
     }
 
-    /// Whether a sweep runs `seed` so anyway: one of eight.
-    pub fn draws_network(seed: u64) -> bool {
-        Random::new(seed, 0x6e65).below(8) == 0
+    /// Whether operators and machines do what [`SimConfig::incidents`] says.
+    pub(crate) fn has_incidents(&self) -> bool {
+        self.mixture.adversity == Adversity::Incidents
+    }
+
+    /// Whether the array goes through what [`SimConfig::ordeals`] says.
+    pub(crate) fn has_ordeals(&self) -> bool {
+        self.mixture.adversity == Adversity::Ordeals
+    }
+
+    /// The command that runs it.
+    pub fn command(&self) -> String {
+        format!("cargo xtask sim --seed {}{}", self.seed, self.mixture.options())
     }
 
     /// The options of `seed` under which `bug` is looked for.
@@ -451,6 +461,8 @@ impl SimConfig {
             PlantedBug::TrustGivenUpPage => config.forgetful(),
             PlantedBug::ForgetChangedSlots => config.incidents(),
             PlantedBug::KeepPagesOfFreedSlot => config.growing(),
+            // The smallest logs are those of several groups, alone on flash drives.
+            PlantedBug::DelayWhenNothingIsDirty => config.grouped(system).flash_cached(system),
             PlantedBug::KeepFreedSlotOnFlash => config.flash_cached(system).growing(),
             PlantedBug::FlashEpochNotRenewed => config.flash_cached(system).incidents(),
             bug if bug.needs_flash_cache() => config.flash_cached(system),
@@ -467,6 +479,7 @@ impl SimConfig {
 
     /// One line about it, for reports.
     pub fn describe(&self) -> String {
+        let kinds = self.mixture.kinds();
         let caches: Vec<&str> = self.array.volumes.iter().map(|volume| volume.write_cache.name()).collect();
         format!(
             "{} on {}{} drives, {} shards, volumes {}, {} clients, {} operations and {:.1} troubles per life, {} crashes{}",
@@ -484,7 +497,7 @@ impl SimConfig {
             self.load.operations,
             self.faults.per_life,
             self.lives.len(),
-            if self.has_network { ", through NBD" } else { "" },
+            if kinds.is_empty() { String::new() } else { format!("; kinds:{kinds}") },
         )
     }
 }

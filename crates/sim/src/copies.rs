@@ -17,7 +17,7 @@ impl<S: System> Run<S> {
         let session = self.session.clone();
         let mut random = session.random(0xc0b1);
         let Some(present) = self.whole_array().filter(|present| present.len() > 1) else { return Ok(()) };
-        if !session.config.has_incidents || random.chance(0.8) {
+        if !session.config.has_incidents() || random.chance(0.8) {
             return Ok(());
         }
         session.count("copies that were served elsewhere");

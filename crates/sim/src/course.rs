@@ -106,7 +106,7 @@ where
     let incidents = life.world.spawn(incident::happen(life.clone()));
     let ordeals = life.world.spawn(ordeal::happen(life.clone(), plan.end));
     let clones = life.world.spawn(scratch::clones::come_and_go(life.clone()));
-    let switches_caches = life.session.config.switches_caches;
+    let switches_caches = life.session.config.mixture.caches;
     let caches = switches_caches.then(|| life.world.spawn(caches::switch(life.clone())));
     let clients: Vec<_> = (0..life.session.config.load.clients)
         .map(|number| life.world.spawn(client::work(life.clone(), number)))
@@ -139,7 +139,7 @@ fn note_missing<R: Running>(life: &Life<R>) {
 
 /// A volatile cache must say so. One that is switched may be another one now.
 fn check_announcement<R: Running>(life: &Life<R>) -> Result<(), String> {
-    if life.session.config.switches_caches {
+    if life.session.config.mixture.caches {
         return Ok(());
     }
     for (number, volume) in life.volumes.iter().enumerate() {

@@ -17,8 +17,9 @@ use crate::config::{
     drives_min,
 };
 use crate::failure::Failure;
-use crate::run::{RunReport, run};
-use crate::sweep::catching;
+use crate::mixture::Mixture;
+use crate::run::RunReport;
+use crate::sweep::run_caught;
 use crate::system::{Abilities, ArrayConfig, System, VolumeConfig};
 
 /// The manners in which every point loses what was not stable.
@@ -127,11 +128,7 @@ impl Theme {
             },
             lives: Vec::new(),
             discard_granule_sectors: abilities.discard_granule_sectors,
-            has_incidents: false,
-            has_ordeals: false,
-            has_network: false,
-            has_clones: false,
-            switches_caches: false,
+            mixture: Mixture::PLAIN,
             stop_after_lives: false,
             can_scrub: abilities.scrub,
             gives_space_back: abilities.thin,
@@ -155,14 +152,14 @@ impl Script {
     /// # Errors
     /// It fails without a crash.
     pub fn new<S: System>(system: &S, config: SimConfig) -> Result<Script, Box<Failure>> {
-        let name = format!("--seed {}", config.seed);
+        let name = format!("--seed {}{}", config.seed, config.mixture.kinds());
         Script::named(system, config, name)
     }
 
     fn named<S: System>(system: &S, mut config: SimConfig, name: String) -> Result<Script, Box<Failure>> {
         config.lives = vec![plan(LifeEnd::Done, PowerCut::KeepAll)];
         config.stop_after_lives = true;
-        let uncrashed = catching(config.seed, || run(system, &config)).map_err(|mut failure| {
+        let uncrashed = run_caught(system, &config).map_err(|mut failure| {
             failure.replay = format!("cargo xtask sim --crash-points {name}");
             failure
         });
@@ -236,7 +233,7 @@ impl Script {
         let (change, manner) = (point / manners + 1, MANNERS[(point % manners) as usize]);
         let mut config = self.config.clone();
         config.lives = vec![plan(LifeEnd::Change(change), manner)];
-        catching(config.seed, || run(system, &config)).map_err(|mut failure| {
+        run_caught(system, &config).map_err(|mut failure| {
             failure.sentence = format!("crashed at change {change}, {manner:?}: {}", failure.sentence);
             failure.replay = format!("cargo xtask sim --crash-points {} --point {point}", self.name);
             failure

@@ -38,7 +38,7 @@ impl System for Array {
 
     // Whoever runs arrays uses what is compiled of it here.
     fn run(&self, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
-        match config.has_network {
+        match config.mixture.network {
             true => run_all(&Networked(*self), config),
             false => run_all(self, config),
         }
@@ -238,7 +238,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         checksums: true,
         log: true,
         log_sectors: config.log_sectors,
-        log_drives: Vec::new(),
+        log_drives: log_drives(config, names.len()),
         space: Default::default(),
         read_cache: None,
         write_cache: None,
@@ -263,6 +263,17 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         control: None,
         warnings: Vec::new(),
     })
+}
+
+/// The drives that hold the log alone: those of the flash cache in some arrays, where they are enough for as many copies as
+/// their sets need. It follows from the array's other properties, so that what a seed draws is not changed by it.
+fn log_drives(config: &ArrayConfig, drives: usize) -> Vec<usize> {
+    let Some(cache) = config.flash_cache.as_ref().filter(|cache| cache.alone) else { return Vec::new() };
+    let needs_three = config.levels().any(|level| level == RaidLevel::Raid6);
+    match cache.drives == 2 && !needs_three && config.volumes.len() % 2 == 1 {
+        true => (drives - cache.drives..drives).collect(),
+        false => Vec::new(),
+    }
 }
 
 fn raid_config(config: &ArrayConfig) -> RaidConfig {
@@ -304,28 +315,40 @@ impl RunningArray {
 
     async fn ask(&self, request: AdminRequest) -> Result<(), SystemError> {
         match self.engine.administer(request).await {
-            AdminReply::Refused(why) | AdminReply::Held(why) | AdminReply::Failed(why) => {
-                Err(SystemError::Refused(why))
-            }
+            AdminReply::Refused(why) | AdminReply::Held(why) => Err(SystemError::Refused(why)),
+            AdminReply::Failed(why) => Err(SystemError::Unfinished(why)),
             _ => Ok(()),
         }
     }
 
-    /// Adds a drive to the group of the one that it replaces, or to one group after the other.
-    async fn add(&self, drive: DriveHandle, replaced: Option<&str>) -> Result<(), SystemError> {
+    /// Adds a drive, to one group after the other.
+    async fn add(&self, drive: DriveHandle) -> Result<(), SystemError> {
         let (pool, _) = self.pool().await;
-        let group_of = |name: &str| {
-            let old = pool.drives.iter().find(|drive| drive.name == name)?;
-            pool.groups.iter().position(|group| Some(&group.name) == old.group.as_ref())
-        };
-        let group = match replaced {
-            Some(old) => group_of(old).unwrap_or(0),
-            None => pool.drives.len() % pool.groups.len().max(1),
-        };
+        let group = pool.drives.len() % pool.groups.len().max(1);
         let name = name_of(&drive).to_owned();
         let added = self.engine.add_drive_to((0, group as u32), &name, drive).await;
         added.map_err(|error| SystemError::Refused(error.to_string()))
     }
+}
+
+/// Whether drives that are not for data have columns of sets of a group whose drives of data have room for them: of so many
+/// with a free chunklet as a set has columns, one has none of the set.
+fn has_misplaced(pool: &PoolStatus) -> bool {
+    let of_group = |group: &Option<String>| {
+        let own =
+            pool.drives.iter().filter(|drive| drive.group == *group && drive.state == DriveState::Active);
+        let (data, others): (Vec<_>, Vec<_>) = own.partition(|drive| drive.for_data);
+        let roomy = data.iter().filter(|drive| drive.chunklets_free > 0).count();
+        others.iter().any(|drive| drive.misplaced_columns > 0) && roomy >= width_of(pool, group)
+    };
+    pool.drives.iter().map(|drive| &drive.group).any(of_group)
+}
+
+/// How many columns the sets of a group have: its shape is "raid5 of 4".
+fn width_of(pool: &PoolStatus, group: &Option<String>) -> usize {
+    let named = pool.groups.iter().find(|known| Some(&known.name) == group.as_ref());
+    let shape = named.map_or(&pool.raid, |group| &group.raid);
+    shape.rsplit(' ').next().and_then(|width| width.parse().ok()).unwrap_or(usize::MAX)
 }
 
 /// Whether the array was created with a volume: those are called v0, v1 …
@@ -342,7 +365,7 @@ impl Running for RunningArray {
 
     fn scratch(&self) -> Vec<(String, Volume)> {
         let later = self.engine.volumes().into_iter().filter(|volume| !is_first(volume));
-        later.map(|volume| (volume.name().to_owned(), volume)).collect()
+        later.map(|volume| (volume.name().to_string(), volume)).collect()
     }
 
     async fn status(&self) -> Status {
@@ -365,6 +388,7 @@ impl Running for RunningArray {
             metadata,
             rebuilding: pool.rebuild.is_some(),
             moving: pool.restripe.is_some(),
+            misplaced: has_misplaced(&pool),
             scrubbing: pool.scrub.is_some_and(|scrub| scrub.running),
             scrub_repaired: pool.scrub.map_or(0, |scrub| scrub.repaired),
             unrecoverable: pool.integrity.unrecoverable + pool.scrub.map_or(0, |scrub| scrub.unrecoverable),
@@ -375,12 +399,14 @@ impl Running for RunningArray {
     async fn admin(&self, request: Admin) -> Result<(), SystemError> {
         match request {
             Admin::Fail { drive } => self.ask(AdminRequest::DriveFail { drive }).await,
-            Admin::Add { drive } => self.add(drive, None).await,
+            Admin::Add { drive } => self.add(drive).await,
             Admin::Replace { old, new } => {
                 if !self.status().await.lost.contains(&old) {
                     self.ask(AdminRequest::DriveFail { drive: old.clone() }).await?;
                 }
-                self.add(new, Some(&old)).await
+                let name = name_of(&new).to_owned();
+                let replaced = self.engine.replace_drive(&old, &name, new).await;
+                replaced.map_err(|error| SystemError::Refused(error.to_string()))
             }
             Admin::Remove { drive } => {
                 self.ask(AdminRequest::DriveRemove { drive, force: true, stop: false }).await
@@ -407,11 +433,7 @@ impl Running for RunningArray {
                 self.ask(AdminRequest::VolumeCreate { pool: None, name, size, thin, write_cache, group })
                     .await
             }
-            Admin::CloneVolume { of, name } => {
-                // What hosts have written may take too long to come into its place: nothing has changed then.
-                let cloned = self.ask(AdminRequest::VolumeClone { volume: of, name }).await;
-                cloned.map_err(|error| SystemError::Refused(error.to_string()))
-            }
+            Admin::CloneVolume { of, name } => self.ask(AdminRequest::VolumeClone { volume: of, name }).await,
             Admin::SwitchVolume { volume, read, write } => {
                 self.ask(AdminRequest::VolumeCache { volume: format!("v{volume}"), read, write }).await
             }
@@ -424,6 +446,10 @@ impl Running for RunningArray {
                     pool.drives.iter().filter(|drive| drive.class == Some(DriveClass::Flash)).count();
                 let size = ByteCount(chunklets * holders as u64 * self.chunklet_bytes);
                 self.ask(AdminRequest::PoolFlashCache { pool: None, size, drives: Vec::new() }).await
+            }
+            Admin::ShrinkVolume { name, sectors } => {
+                let size = ByteCount(sectors * SECTOR_BYTES);
+                self.ask(AdminRequest::VolumeShrink { volume: name, size, force: false }).await
             }
             Admin::DeleteVolume { name } => {
                 self.ask(AdminRequest::VolumeDelete { volume: name, force: false }).await

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::config::SimConfig;
+
 /// A failed run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -16,9 +18,14 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of a run with drawn options.
-    pub fn of_seed(seed: u64, sentence: String, events: Vec<String>) -> Failure {
-        Failure { seed, sentence, events, replay: format!("cargo xtask sim --seed {seed}") }
+    /// A failure of a run with these options.
+    pub fn of_run(config: &SimConfig, sentence: String, events: Vec<String>) -> Failure {
+        Failure { seed: config.seed, sentence, events, replay: config.command() }
+    }
+
+    /// A failure of a seed whose options are not known, or that draws its mixture.
+    pub fn of_seed(seed: u64, sentence: String) -> Failure {
+        Failure { seed, sentence, events: Vec::new(), replay: format!("cargo xtask sim --seed {seed}") }
     }
 }
 

@@ -21,7 +21,7 @@ impl<S: System> Run<S> {
         let Some(present) = self.whole_array().filter(|present| is_pair && present.len() == 2) else {
             return Ok(());
         };
-        if !session.config.has_incidents || random.chance(0.4) {
+        if !session.config.has_incidents() || random.chance(0.4) {
             return Ok(());
         }
         session.count("halves that ran alone");

@@ -1,7 +1,7 @@
 //! Liveness: once nothing goes wrong any more, the array must become whole.
 //!
 //! Faults end, lost drives are replaced if spares do not suffice, and then within a bound of virtual time everything
-//! must be redundant and have ceased to move; a scrub must end without anything that cannot be repaired, and a second one
+//! must be redundant and have ceased to move, and no drive that is not for data may have columns for which others have room; a scrub must end without anything that cannot be repaired, and a second one
 //! must find nothing. If nothing has damaged stored data, the first must find nothing either: crashes, losses and rebuilds
 //! leave no trace.
 
@@ -81,12 +81,16 @@ async fn become_redundant<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> 
     let mut patience = PATIENCE;
     loop {
         let status = life.status().await;
-        if status.redundant && !status.moving {
+        if status.redundant && !status.moving && !status.misplaced {
             return Ok(());
         }
         let waited = life.world.now() - began;
         if waited > HEAL_MAX {
-            let missing = if status.redundant { "come to rest" } else { "become redundant" };
+            let missing = match (status.redundant, status.moving) {
+                (false, _) => "become redundant",
+                (true, true) => "come to rest",
+                (true, false) => "take columns off drives that are not for data",
+            };
             return Err(format!("the array does not {missing} in {HEAL_MAX}: {}", status.sentence));
         }
         if waited > patience && !status.redundant && !status.rebuilding {

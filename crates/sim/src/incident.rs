@@ -33,7 +33,7 @@ const STALL: (u64, u64) = (5_000_000_000, 90_000_000_000);
 
 /// Has incidents happen until the users are done.
 pub(crate) async fn happen<R: Running>(life: Rc<Life<R>>) {
-    if !life.session.config.has_incidents || life.session.is_calm.get() {
+    if !life.session.config.has_incidents() || life.session.is_calm.get() {
         return;
     }
     let mut random = life.session.random(0x1c1d);
@@ -109,7 +109,7 @@ async fn stand_still<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Res
 
 /// Between two lives: a drive is copied, or put back to what was copied before an earlier life.
 pub(crate) fn between(session: &Session) {
-    if !session.config.has_incidents {
+    if !session.config.has_incidents() {
         return;
     }
     let mut random = session.random(0x1ca6);

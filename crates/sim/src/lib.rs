@@ -2,12 +2,12 @@
 //! array promises to survive, crashes it at any moment, and checks every byte.
 //!
 //! - [`System`] is what is tested; the simulator knows nothing else of it.
-//! - [`SimConfig`] holds a run's options, drawn from its seed.
+//! - [`SimConfig`] holds a run's options, drawn from its seed; [`Mixture`] says which kinds of trouble it brings together.
 //! - [`Auditor`] knows what every sector may hold; [`FaultAtlas`] keeps the faults within what redundancy promises.
 //! - [`run`] runs one seed; [`sweep`] runs many on all cores; [`crash_points`] crashes a script at every change of any
 //!   drive in turn.
 //!
-//! Invariants: a seed and a commit reproduce a run, its failure and its event hash; the simulator looks at the array
+//! Invariants: a seed, a mixture and a commit reproduce a run, its failure and its event hash; the simulator looks at the array
 //! from outside only, through volumes, status and administration; a failure is one sentence and one command.
 //!
 //! What it does not do: it repairs nothing, knows no byte of any format on the drives, and measures no performance.
@@ -33,6 +33,7 @@ mod images;
 mod incident;
 mod life;
 mod mishap;
+mod mixture;
 mod network;
 mod ordeal;
 mod run;
@@ -52,6 +53,7 @@ pub use config::{
 pub use coverage::Coverage;
 pub use engine::{Array, RunningArray};
 pub use failure::Failure;
+pub use mixture::{Adversity, Mixture};
 pub use run::{RunReport, run};
 pub use system::{
     Abilities, Admin, ArrayConfig, Recovered, Running, SecondGroup, Status, System, SystemError, VolumeConfig,

@@ -2,18 +2,21 @@
 //!
 //! Prints a failing seed as one sentence and one command; ends with exit code 1 if there is one.
 
+mod kinds;
 mod planted;
 
 use std::io::{IsTerminal, Write};
+use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use tier0_sim::crash_points::{Script, Theme};
-use tier0_sim::sweep::{SweepReport, catching, sweep};
-use tier0_sim::{Array, Failure, RunReport, SimConfig, System, run};
+use tier0_sim::sweep::{SweepReport, run_caught, sweep};
+use tier0_sim::{Array, Failure, Mixture, RunReport, SimConfig, System};
 
+use kinds::Kinds;
 use planted::with_bug;
 
 /// Breaks the array in every way it must survive, in virtual time
@@ -23,43 +26,14 @@ struct Options {
     /// Run this seed alone and tell what happened
     #[arg(long)]
     seed: Option<u64>,
-    /// How many seeds to run
-    #[arg(long, default_value_t = 1000)]
-    seeds: u64,
-    /// The first of them
-    #[arg(long, default_value_t = 0)]
-    from: u64,
-    /// Let pools grow, and volumes come and go
+    /// How many seeds to run, or which: "100..200"
+    #[arg(long, default_value = "1000", value_parser = parse_seeds)]
+    seeds: SeedRange,
+    /// The first of them, where --seeds says how many
     #[arg(long)]
-    growing: bool,
-    /// Let volumes be cloned, and the clones be written to and deleted
-    #[arg(long, conflicts_with_all = ["incidents", "ordeals"])]
-    clones: bool,
-    /// Let caches of volumes and of the pool be switched
-    #[arg(long, conflicts_with = "crash_points")]
-    caches: bool,
-    /// Give the pool a flash read cache
-    #[arg(long)]
-    flash: bool,
-    /// Let drives forget what they stored, 128 KiB at once
-    #[arg(long, conflicts_with = "crash_points")]
-    forgetful: bool,
-    /// Let drives fail, hang and lose power for a while, beyond redundancy too, and try starts that must be refused
-    #[arg(long, conflicts_with = "crash_points")]
-    mishaps: bool,
-    /// As --mishaps, and let drives be pulled and taken back, be put back to older images, and the process stand still
-    #[arg(long, conflicts_with = "crash_points")]
-    incidents: bool,
-    /// As --mishaps, and let the power fail while the array is created, a drive lie about its flushes, operators be
-    /// interrupted, and lost drives be believed again
-    #[arg(long, conflicts_with_all = ["crash_points", "incidents"])]
-    ordeals: bool,
-    /// Give the pool a second group of sets
-    #[arg(long, conflicts_with_all = ["crash_points", "planted"])]
-    groups: bool,
-    /// Let all users come through NBD over a network whose connections die; one seed of eight does so anyway
-    #[arg(long, conflicts_with = "crash_points")]
-    network: bool,
+    from: Option<u64>,
+    #[command(flatten)]
+    kinds: Kinds,
     /// Crash scripts at every write, discard and flush in turn: one for each level, write cache and loss of a drive (with
     /// --growing, --clones or --flash, of six seeds), or that of --seed or --script alone
     #[arg(long)]
@@ -93,6 +67,10 @@ fn main() -> ExitCode {
         // Without the wall clock's time: a seed's log is always the same.
         tracing_subscriber::fmt().with_env_filter(filter).without_time().with_ansi(false).init();
     }
+    if matches!(options.seeds, SeedRange::Of(_)) && options.from.is_some() {
+        eprintln!("xtask: --from goes with a number of seeds; --seeds names the first of a range itself");
+        return ExitCode::FAILURE;
+    }
     if let Some(bug) = &options.planted
         && let Err(reason) = planted::check(bug)
     {
@@ -101,7 +79,7 @@ fn main() -> ExitCode {
     }
     let failed = match (options.crash_points, options.seed) {
         (false, None) if options.planted.as_deref() == Some(planted::ALL) => {
-            planted::search(&seeds(&options), threads(&options))
+            planted::search(&seeds(&options), threads(&options), options.kinds.mixture())
         }
         (false, Some(seed)) => one(&options, seed),
         (false, None) => many(&options),
@@ -112,56 +90,25 @@ fn main() -> ExitCode {
 
 /// Runs what a seed stands for, with the planted bug if there is one.
 fn run_seed(options: &Options, seed: u64) -> Result<RunReport, Box<Failure>> {
-    let run = || run(&Array, &config_of(options, seed));
-    let result = catching(seed, || with_bug(options.planted.as_deref(), run));
-    result.map_err(|failure| with_replay(options, failure))
+    let config = config_of(options, seed);
+    let result = with_bug(options.planted.as_deref(), || run_caught(&Array, &config));
+    result.map_err(|failure| with_bug_named(options, failure))
 }
 
-/// What a seed stands for.
+/// What a seed stands for: the kinds that are asked for, those that show a planted bug, or the mixture that it draws.
 fn config_of(options: &Options, seed: u64) -> SimConfig {
-    let config = SimConfig::draw(seed, &Array);
-    let config = if options.groups { config.grouped(&Array) } else { config };
-    let config = if options.flash { config.flash_cached(&Array) } else { config };
-    let config = if options.growing { config.growing() } else { config };
-    let config = if options.clones { config.cloned() } else { config };
-    let config = if options.caches { config.switching() } else { config };
-    let config = match () {
-        () if options.ordeals => config.ordeals(),
-        () if options.incidents => config.incidents(),
-        () if options.mishaps => config.mishaps(),
-        () => config,
-    };
-    let config = if options.forgetful { config.forgetful() } else { config };
-    if options.network || SimConfig::draws_network(seed) { config.networked() } else { config }
+    let to_find = || options.planted.as_deref().and_then(|bug| planted::to_find(bug, seed));
+    match options.kinds.mixture() {
+        Some(mixture) => mixture.config(seed, &Array),
+        None => to_find().unwrap_or_else(|| Mixture::draw(seed).config(seed, &Array)),
+    }
 }
 
-fn with_replay(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
-    if options.groups {
-        failure.replay.push_str(" --groups");
-    }
-    if options.flash {
-        failure.replay.push_str(" --flash");
-    }
-    if options.growing {
-        failure.replay.push_str(" --growing");
-    }
-    if options.clones {
-        failure.replay.push_str(" --clones");
-    }
-    if options.caches {
-        failure.replay.push_str(" --caches");
-    }
-    match () {
-        () if options.ordeals => failure.replay.push_str(" --ordeals"),
-        () if options.incidents => failure.replay.push_str(" --incidents"),
-        () if options.mishaps => failure.replay.push_str(" --mishaps"),
-        () => {}
-    }
-    if options.forgetful {
-        failure.replay.push_str(" --forgetful");
-    }
-    if options.network {
-        failure.replay.push_str(" --network");
+/// A replay plants the bug, too.
+fn with_bug_named(options: &Options, mut failure: Box<Failure>) -> Box<Failure> {
+    if let Some(bug) = &options.planted {
+        failure.replay.push_str(" --planted ");
+        failure.replay.push_str(bug);
     }
     failure
 }
@@ -189,15 +136,14 @@ fn report_one(result: Result<RunReport, Box<Failure>>) -> bool {
 }
 
 fn many(options: &Options) -> bool {
-    let clock = Clock::start(options.seeds);
+    let clock = Clock::start(seeds(options).count() as u64);
     let report = sweep(
         seeds(options),
         threads(options),
         options.failures,
         |seed| {
             // At once, because a user who stops a long sweep wants to know what it has found.
-            let result = catching(seed, || run_seed(options, seed));
-            result.inspect_err(|_| eprintln!("seed {seed} fails"))
+            run_seed(options, seed).inspect_err(|failure| eprintln!("{failure}"))
         },
         |_| clock.tick(),
     );
@@ -212,16 +158,16 @@ fn scripts(options: &Options) -> Vec<(String, Result<Script, Box<Failure>>)> {
     let bug = options.planted.as_deref();
     let of_seed = |seed: u64| {
         let script = match () {
-            () if options.growing => Script::growing,
-            () if options.clones => Script::cloned,
-            () if options.flash => Script::flash_cached,
+            () if options.kinds.growing => Script::growing,
+            () if options.kinds.clones => Script::cloned,
+            () if options.kinds.flash => Script::flash_cached,
             () => Script::of_seed,
         };
         (format!("of seed {seed}"), with_bug(bug, || script(&Array, seed)))
     };
     match options.seed {
         Some(seed) => return vec![of_seed(seed)],
-        None if options.growing || options.clones || options.flash => {
+        None if options.kinds.growing || options.kinds.clones || options.kinds.flash => {
             return (0..SEED_SCRIPTS).map(of_seed).collect();
         }
         None => {}
@@ -248,7 +194,7 @@ fn every_point(options: &Options) -> bool {
         println!("script {about}: {} changes of drives, {} crash points", script.changes, script.points());
         let crash = |point| {
             let crashed = with_bug(options.planted.as_deref(), || script.crash(&Array, point));
-            crashed.map_err(|failure| with_replay(options, failure))
+            crashed.map_err(|failure| with_bug_named(options, failure))
         };
         if let Some(point) = options.point {
             return report_one(crash(point));
@@ -279,8 +225,34 @@ fn finish(report: &SweepReport, clock: &Clock, what: &str) -> bool {
     !report.failures.is_empty()
 }
 
-fn seeds(options: &Options) -> std::ops::Range<u64> {
-    options.from..options.from + options.seeds
+/// Which seeds "--seeds" names.
+#[derive(Clone, Debug)]
+enum SeedRange {
+    /// So many.
+    Count(u64),
+    /// These.
+    Of(Range<u64>),
+}
+
+fn parse_seeds(text: &str) -> Result<SeedRange, String> {
+    let number = |part: &str| {
+        part.parse()
+            .map_err(|_| format!("{part:?} is no number; give how many seeds, or a range such as 100..200"))
+    };
+    match text.split_once("..") {
+        None => Ok(SeedRange::Count(number(text)?)),
+        Some((first, end)) => Ok(SeedRange::Of(number(first)?..number(end)?)),
+    }
+}
+
+fn seeds(options: &Options) -> Range<u64> {
+    match &options.seeds {
+        SeedRange::Of(range) => range.clone(),
+        SeedRange::Count(count) => {
+            let first = options.from.unwrap_or_default();
+            first..first.saturating_add(*count)
+        }
+    }
 }
 
 fn threads(options: &Options) -> usize {

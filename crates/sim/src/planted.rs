@@ -12,8 +12,8 @@ pub(crate) use without::*;
 mod with {
     use std::ops::Range;
 
-    use tier0_sim::sweep::{catching, sweep};
-    use tier0_sim::{Array, Failure, RunReport, SimConfig, run};
+    use tier0_sim::sweep::{run_caught, sweep};
+    use tier0_sim::{Array, Failure, Mixture, RunReport, SimConfig};
     use tier0_world::{PlantedBug, plant};
 
     /// What stands for all bugs on the command line.
@@ -34,12 +34,18 @@ mod with {
         act()
     }
 
-    /// Looks for every bug among these seeds and prints a line for each; true if one is not found.
-    pub(crate) fn search(seeds: &Range<u64>, threads: usize) -> bool {
+    /// The options of `seed` that show the bug of that name, if there is one.
+    pub(crate) fn to_find(name: &str, seed: u64) -> Option<SimConfig> {
+        named(name).map(|bug| SimConfig::to_find(bug, seed, &Array))
+    }
+
+    /// Looks for every bug among these seeds, with the kinds of `mixture` or with those that show it, and prints a line for
+    /// each; true if one is not found.
+    pub(crate) fn search(seeds: &Range<u64>, threads: usize, mixture: Option<Mixture>) -> bool {
         let mut missed = false;
         println!("{:<26} {:>6} {:>6}  what the simulator says", "bug", "seed", "runs");
         for bug in PlantedBug::ALL {
-            let report = sweep(seeds.clone(), threads, 1, |seed| find(bug, seed), |_| {});
+            let report = sweep(seeds.clone(), threads, 1, |seed| find(bug, seed, mixture), |_| {});
             match report.failures.first() {
                 Some(failure) => {
                     let name = format!("{bug:?}");
@@ -55,15 +61,15 @@ mod with {
     }
 
     /// A failure that is due to the bug alone.
-    fn find(bug: PlantedBug, seed: u64) -> Result<RunReport, Box<Failure>> {
-        let config = SimConfig::to_find(bug, seed, &Array);
-        let report = catching(seed, || {
-            let _planted = plant(bug);
-            run(&Array, &config)
-        });
+    fn find(bug: PlantedBug, seed: u64, mixture: Option<Mixture>) -> Result<RunReport, Box<Failure>> {
+        let to_find = || SimConfig::to_find(bug, seed, &Array);
+        let config = mixture.map_or_else(to_find, |mixture| mixture.config(seed, &Array));
+        let planted = plant(bug);
+        let report = run_caught(&Array, &config);
+        drop(planted);
         match report {
             Ok(report) => Ok(report),
-            Err(failure) => match catching(seed, || run(&Array, &config)) {
+            Err(failure) => match run_caught(&Array, &config) {
                 Ok(_) => Err(failure),
                 // It fails anyway, which proves nothing.
                 Err(_) => Ok(RunReport::default()),
@@ -80,6 +86,8 @@ mod with {
 mod without {
     use std::ops::Range;
 
+    use tier0_sim::{Mixture, SimConfig};
+
     /// What stands for all bugs on the command line.
     pub(crate) const ALL: &str = "all";
 
@@ -94,8 +102,13 @@ mod without {
         act()
     }
 
+    /// No options show a bug.
+    pub(crate) fn to_find(_: &str, _: u64) -> Option<SimConfig> {
+        None
+    }
+
     /// Nothing to look for, and [`check`] has said so.
-    pub(crate) fn search(_: &Range<u64>, _: usize) -> bool {
+    pub(crate) fn search(_: &Range<u64>, _: usize, _: Option<Mixture>) -> bool {
         true
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn run_all<S: System>(system: &S, config: &SimConfig) -> Result<RunRe
     let done = run.all();
     let mut events = run.session.events();
     events.extend(run.session.shelf.borrow().ledger());
-    done.map_err(|sentence| Box::new(Failure::of_seed(config.seed, sentence, events.clone())))?;
+    done.map_err(|sentence| Box::new(Failure::of_run(config, sentence, events.clone())))?;
     let mut coverage = run.session.coverage.borrow().clone();
     coverage.add("sectors verified", run.session.auditor.borrow().sectors_verified());
     Ok(RunReport { hash: run.hash, coverage, events, changes: run.session.switch.changes() - run.created })
@@ -110,7 +110,7 @@ impl<S: System> Run<S> {
         let (system, session) = (self.system.clone(), self.session.clone());
         let handles = session.shelf.borrow_mut().open(&world, &mut session.random(0x0a));
         let created = runtime.run(async move {
-            if session.config.has_ordeals {
+            if session.config.has_ordeals() {
                 system.clear(&handles).await?;
             }
             system.create(&world, &session.config.array, handles).await
@@ -214,7 +214,7 @@ async fn give_back<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     if !life.session.config.gives_space_back {
         return Ok(());
     }
-    if life.session.config.has_clones {
+    if life.session.config.mixture.clones {
         scratch::delete_all(life).await?;
     }
     for volume in 0..life.volumes.len() {

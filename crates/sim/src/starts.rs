@@ -35,7 +35,9 @@ pub(crate) async fn open<S: System>(
     let first = system.open(world, array, handles.clone(), given.clone()).await;
     let asked = match first {
         Ok(running) => return Ok(running),
-        Err(SystemError::Failed(why)) => return Err(format!("the array cannot be opened: {why}")),
+        Err(SystemError::Failed(why) | SystemError::Unfinished(why)) => {
+            return Err(format!("the array cannot be opened: {why}"));
+        }
         Err(SystemError::Refused(why)) => why,
     };
     let gone = session.shelf.borrow().names(Whereabouts::Gone);

@@ -6,9 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
+use crate::config::SimConfig;
 use crate::coverage::Coverage;
 use crate::failure::Failure;
-use crate::run::RunReport;
+use crate::run::{RunReport, run};
+use crate::system::System;
 
 /// What a sweep tells.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +31,7 @@ thread_local! {
 /// Runs `one`, and makes a failure of its panic. In a build that aborts on panics the process ends instead, with the
 /// panic's own message.
 ///
-/// The failure says how to replay a seed with drawn options; a caller that runs something else says so itself.
+/// The failure says how to replay a seed that draws its mixture; a caller that runs something else says so itself.
 pub fn catching(
     seed: u64,
     one: impl FnOnce() -> Result<RunReport, Box<Failure>>,
@@ -56,8 +58,14 @@ pub fn catching(
     let message = CAUGHT.replace(outer).flatten();
     result.unwrap_or_else(|_| {
         let message = message.unwrap_or_else(|| "a panic without a message".to_owned());
-        Err(Box::new(Failure::of_seed(seed, message, Vec::new())))
+        Err(Box::new(Failure::of_seed(seed, message)))
     })
+}
+
+/// Runs a system as [`run`] does, and makes a failure of a panic as [`catching`] does; it says how to replay the run.
+pub fn run_caught<S: System>(system: &S, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
+    catching(config.seed, || run(system, config))
+        .map_err(|failure| Box::new(Failure { replay: config.command(), ..*failure }))
 }
 
 /// Runs `one` for each of `seeds` on `threads` threads, and stops after `failures_max` failures. `progress` is told after

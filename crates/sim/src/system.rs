@@ -147,6 +147,9 @@ pub enum SystemError {
     /// It tried.
     #[error("{0}")]
     Failed(String),
+    /// It has not ended: it may be done later, or in part.
+    #[error("unfinished: {0}")]
+    Unfinished(String),
 }
 
 /// What an administrator does.
@@ -230,6 +233,13 @@ pub enum Admin {
         /// Chunklets on each of its drives.
         chunklets: u64,
     },
+    /// Makes a volume smaller.
+    ShrinkVolume {
+        /// Its name.
+        name: String,
+        /// Its size from then on.
+        sectors: u64,
+    },
     /// Deletes a volume.
     DeleteVolume {
         /// Its name.
@@ -259,6 +269,7 @@ impl Admin {
             }
             Admin::SwitchPool { read, write } => format!("switch caches, read: {read:?}, write: {write:?}"),
             Admin::SizeFlashCache { chunklets } => format!("flash cache of {chunklets} chunklets a drive"),
+            Admin::ShrinkVolume { name, sectors } => format!("shrink volume {name} to {sectors} sectors"),
             Admin::DeleteVolume { name } => format!("delete volume {name}"),
         }
     }
@@ -289,6 +300,8 @@ pub struct Status {
     pub rebuilding: bool,
     /// What is stored moves to other places: copies are written that belong to no extent yet, so no scrub sees them.
     pub moving: bool,
+    /// Columns of sets lie on drives that are not for data although drives of data have room for them.
+    pub misplaced: bool,
     /// A scrub is going on.
     pub scrubbing: bool,
     /// What the last scrub has repaired.
@@ -312,7 +325,7 @@ pub trait System: Clone + 'static {
     /// # Errors
     /// The first thing that broke.
     fn run(&self, config: &SimConfig) -> Result<RunReport, Box<Failure>> {
-        assert!(!config.has_network, "a system without a network of its own has no clients behind one");
+        assert!(!config.mixture.network, "a system without a network of its own has no clients behind one");
         run_all(self, config)
     }
 

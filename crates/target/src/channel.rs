@@ -37,6 +37,8 @@ pub struct Channel {
     turn_bytes: u64,
     /// Bytes that were admitted since others last had their turn.
     in_turn: Cell<u64>,
+    /// Whether its client has ever asked for anything.
+    has_asked: Cell<bool>,
     pub(crate) activity: Activity,
     cut_off: Cell<Option<CutOff>>,
 }
@@ -51,6 +53,7 @@ impl Channel {
             stats: IoRecorder::default(),
             turn_bytes: options.turn_bytes,
             in_turn: Cell::new(0),
+            has_asked: Cell::new(false),
             activity: Activity::new(world),
             cut_off: Cell::new(None),
         }
@@ -95,6 +98,7 @@ impl Channel {
     /// # Errors
     /// Where the connection broke meanwhile.
     pub async fn admit(self: &Rc<Self>, bytes: u64) -> Result<Owed, Broken> {
+        self.has_asked.set(true);
         let in_turn = self.in_turn.get() + bytes;
         if in_turn > self.turn_bytes {
             self.give_way().await;
@@ -135,6 +139,11 @@ impl Channel {
     /// Whether replies wait for the peer to take them.
     pub(crate) fn is_sending(&self) -> bool {
         self.activity.is_sending()
+    }
+
+    /// Whether its client has ever asked for anything.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.has_asked.get()
     }
 
     /// Whether nothing is owed and no message has begun.

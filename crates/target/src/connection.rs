@@ -7,6 +7,7 @@ use std::rc::Rc;
 use futures_util::future::{Either, select};
 use tier0_world::World;
 
+use super::admission::{Host, Seat};
 use super::channel::Channel;
 use super::export::Export;
 use super::in_use::InUse;
@@ -18,6 +19,7 @@ use super::target::Target;
 pub(crate) struct Live {
     pub(crate) channel: Rc<Channel>,
     pub(crate) stop: Stop,
+    pub(crate) host: Host,
     pub(crate) export: RefCell<Option<String>>,
 }
 
@@ -25,6 +27,24 @@ pub(crate) struct Live {
 pub struct Connection<T> {
     pub(crate) target: Target<T>,
     pub(crate) live: Rc<Live>,
+}
+
+impl Live {
+    /// Whether it has not chosen an export yet.
+    pub(crate) fn negotiates(&self) -> bool {
+        self.export.borrow().is_none()
+    }
+
+    /// What it is to one that wants its place.
+    pub(crate) fn seat(&self, connection: u64) -> Seat {
+        Seat {
+            connection,
+            host: self.host,
+            negotiates: self.negotiates(),
+            is_unused: !self.channel.has_asked(),
+            idle_since: self.channel.is_idle().then(|| self.channel.activity.last()),
+        }
+    }
 }
 
 impl<T: 'static> Connection<T> {
@@ -46,7 +66,9 @@ impl<T: 'static> Connection<T> {
     /// Says that the client uses `export` from now on, and is given it. It stops at once where that was withdrawn meanwhile.
     pub fn choose(&self, export: &Rc<Export<T>>) -> InUse<T> {
         let name = &export.options.name;
-        *self.live.export.borrow_mut() = Some(name.clone());
+        if self.live.export.replace(Some(name.clone())).is_none() {
+            self.target.counts().negotiated();
+        }
         if self.exports().iter().all(|offered| offered.options.name != *name) {
             self.live.stop.request();
         }

@@ -12,12 +12,15 @@
 //!   always have its reserve, whatever the others hold.
 //! - What was admitted is answered or given back; work whose receiver is gone is not begun.
 //! - A connection that has much to do does it a turn at a time, and stands behind the others after each.
+//! - Clients of one address leave places for those of others, and who stays silent gives way to who comes ([`TargetOptions`]).
 //! - A client that stops in the middle of a message, or takes nothing of what is owed, is cut off after a while.
 //!
 //! What it does not do: it knows no protocol's bytes, no volumes, no authentication.
 
+mod admission;
 mod channel;
 mod connection;
+mod counts;
 mod error;
 mod export;
 mod flow;
@@ -35,6 +38,7 @@ mod watch;
 
 pub use channel::{Broken, Channel};
 pub use connection::Connection;
+pub use counts::{ConnectionCounts, ConnectionsNow};
 pub use error::{CutOff, TargetError};
 pub use export::{Export, ExportOptions};
 pub use in_use::InUse;

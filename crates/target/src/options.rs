@@ -6,8 +6,10 @@ use tier0_units::Nanos;
 /// its protocol receives into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetOptions {
-    /// Connections at a time; further ones are closed at once, unless one that is idle can give way.
+    /// Connections at a time; further ones are closed at once, unless one that is silent or idle can give way.
     pub connections_max: usize,
+    /// The same of one address; clients of unix sockets have none.
+    pub connections_per_address_max: usize,
     /// Requests of one connection that are admitted and not yet answered; a long one counts for each of its pieces.
     pub in_flight_requests_max: u32,
     /// Bytes of payload of those requests, once the peer has taken as much. A lone request may be longer, as far as the pool
@@ -26,6 +28,8 @@ pub struct TargetOptions {
     /// A peer that takes nothing of what is owed to it for so long, or sends nothing more of a message that it has begun, is
     /// cut off.
     pub stall_timeout: Nanos,
+    /// A peer that has never asked for anything, for so long, gives way where a new one would find no place.
+    pub unused_timeout: Nanos,
     /// A peer that has said nothing for so long, and is owed nothing, gives way where a new one would find no place.
     pub idle_timeout: Nanos,
     /// A peer that has not taken the replies owed to it this long after the connection's end was decided is cut off.
@@ -39,6 +43,7 @@ impl Default for TargetOptions {
     fn default() -> TargetOptions {
         TargetOptions {
             connections_max: 1024,
+            connections_per_address_max: 512,
             in_flight_requests_max: 1024,
             in_flight_bytes_max: 16 << 20,
             contended_bytes_max: 1 << 20,
@@ -47,6 +52,7 @@ impl Default for TargetOptions {
             pool_bytes: 128 << 20,
             turn_bytes: 256 << 10,
             stall_timeout: Nanos::from_secs(30),
+            unused_timeout: Nanos::from_secs(30),
             idle_timeout: Nanos::from_secs(600),
             drain_timeout: Nanos::from_secs(10),
         }
@@ -56,6 +62,7 @@ impl Default for TargetOptions {
 impl TargetOptions {
     /// Panics where they contradict each other.
     pub(crate) fn assert_sensible(&self) {
+        assert!(self.connections_per_address_max > 0, "an address needs room for one connection");
         assert!(self.in_flight_requests_max > 0, "a connection needs room for one request");
         assert!(self.turn_bytes > 0 && self.unsent_bytes_max > 0, "a connection must get on");
     }

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use tier0_stats::IoStats;
@@ -12,8 +13,10 @@ use tier0_world::net::{Listener, PeerAddress, Socket};
 use tier0_world::sync::Notify;
 use tier0_world::{IoError, World};
 
+use super::admission::{Admission, Host, Limit, Seat, admit};
 use super::channel::Channel;
 use super::connection::{Connection, Live};
+use super::counts::ConnectionCounts;
 use super::error::TargetError;
 use super::export::{Export, ExportOptions};
 use super::options::TargetOptions;
@@ -49,6 +52,9 @@ pub struct User {
     pub io: IoStats,
 }
 
+/// Is told a sentence.
+type Told = Rc<dyn Fn(String)>;
+
 /// The exports of a world and their users; clones share it.
 pub struct Target<T>(Rc<Shared<T>>);
 
@@ -66,6 +72,11 @@ struct Shared<T> {
     /// For connections that end otherwise than in good order, and for those that cannot be had.
     dropped: Throttle,
     refused: Throttle,
+    /// For connections for which there is no place.
+    crowded: Throttle,
+    counts: Arc<ConnectionCounts>,
+    /// Who is told that connections are closed for want of places.
+    listener: RefCell<Option<Told>>,
     /// A connection or a listener ended.
     ended: Notify,
 }
@@ -95,6 +106,9 @@ impl<T: 'static> Target<T> {
             stop_listening: Stop::default(),
             dropped: Throttle::new(world, DROPPED_SAID),
             refused: Throttle::new(world, 1),
+            crowded: Throttle::new(world, 1),
+            counts: Arc::default(),
+            listener: RefCell::default(),
             ended: Notify::new(),
         }))
     }
@@ -124,13 +138,36 @@ impl<T: 'static> Target<T> {
     /// Offers `target` under a name, in the place of what is offered under it, if anything is. Clients that are connected
     /// keep what they have been told.
     pub fn replace_export(&self, options: ExportOptions, target: T) {
-        let export = Rc::new(Export { options, target });
+        let name = options.name.clone();
+        self.put_export(&name, Export { options, target });
+    }
+
+    /// Offers `export` in the place of what is offered under a name, or beside the others.
+    fn put_export(&self, name: &str, export: Export<T>) {
+        let export = Rc::new(export);
         let mut all: Vec<Rc<Export<T>>> = self.exports().to_vec();
-        match all.iter_mut().find(|known| known.options.name == export.options.name) {
+        match all.iter_mut().find(|known| known.options.name == name) {
             Some(known) => *known = export,
             None => all.push(export),
         }
         *self.0.exports.borrow_mut() = all.into();
+    }
+
+    /// Offers `target` under the name of `options`, and no more under the name `from`. Connections that use that export go
+    /// on, and count as users of the new name, with what they and those before them have asked.
+    pub fn rename_export(&self, from: &str, options: ExportOptions, target: T) {
+        let name = options.name.clone();
+        for live in self.0.connections.borrow().values() {
+            if let Some(export) = live.export.borrow_mut().as_mut().filter(|export| *export == from) {
+                export.clone_from(&name);
+            }
+        }
+        let mut ended = self.0.ended_users.borrow_mut();
+        if let Some(before) = ended.remove(from) {
+            ended.insert(name, before);
+        }
+        drop(ended);
+        self.put_export(from, Export { options, target });
     }
 
     /// Connections that use an export.
@@ -179,6 +216,16 @@ impl<T: 'static> Target<T> {
     /// The exports' names.
     pub fn export_names(&self) -> Vec<String> {
         self.0.exports.borrow().iter().map(|export| export.options.name.clone()).collect()
+    }
+
+    /// How many connections there are and have been, for any thread.
+    pub fn counts(&self) -> &Arc<ConnectionCounts> {
+        &self.0.counts
+    }
+
+    /// Has it told there when connections are closed for want of places, a sentence at most twice in ten seconds.
+    pub fn tell_of_crowding(&self, listener: impl Fn(String) + 'static) {
+        *self.0.listener.borrow_mut() = Some(Rc::new(listener));
     }
 
     /// Connections that are open.
@@ -248,14 +295,16 @@ impl<T: 'static> Target<T> {
 
     /// Serves a connected socket with `protocol`, in a task of its own.
     pub fn serve(&self, socket: Socket, protocol: &Rc<impl Protocol<T>>) {
-        if self.0.stop_listening.is_requested() || !self.has_place() {
+        let host = Host::of(socket.peer_ip());
+        if self.0.stop_listening.is_requested() || !self.has_place(host) {
             return socket.shutdown();
         }
         let shared = &self.0;
+        shared.counts.opened();
         let number = shared.connections_ever.get();
         shared.connections_ever.set(number + 1);
         let channel = Rc::new(Channel::new(&shared.world, socket, &shared.options, &shared.pool));
-        let live = Rc::new(Live { channel, stop: Stop::default(), export: RefCell::default() });
+        let live = Rc::new(Live { channel, stop: Stop::default(), host, export: RefCell::default() });
         shared.connections.borrow_mut().insert(number, live.clone());
         let watching = shared.world.spawn(watch(live.channel.clone(), shared.options.stall_timeout));
         let (target, protocol) = (self.clone(), protocol.clone());
@@ -266,42 +315,63 @@ impl<T: 'static> Target<T> {
             drop(watching);
             target.note_end(number, &live, ended);
             target.0.connections.borrow_mut().remove(&number);
+            target.0.counts.closed(live.negotiates());
             target.keep_stats(&live);
             target.0.ended.notify_all();
         };
         self.0.world.spawn(serving).detach();
     }
 
-    /// Whether one more connection may be served; who has been idle for long is asked to leave if that makes the place.
-    fn has_place(&self) -> bool {
+    /// Whether one more connection of `host` may be served; another one may be asked to leave for it.
+    fn has_place(&self, host: Host) -> bool {
         let shared = &self.0;
-        let limit = shared.options.connections_max;
         let connections = shared.connections.borrow();
-        if connections.len() < limit {
-            return true;
+        let staying = connections.iter().filter(|(_, live)| !live.stop.is_requested());
+        let seats: Vec<Seat> = staying.map(|(number, live)| live.seat(*number)).collect();
+        match admit(&seats, host, shared.world.turned(), &shared.options) {
+            Admission::Free => true,
+            Admission::Instead(seat, limit) => {
+                connections[&seat.connection].stop.request();
+                shared.counts.gave_way(seat.negotiates);
+                let what = match seat.negotiates {
+                    true => "the oldest that had not finished its handshake",
+                    false => "the one that was idle for longest",
+                };
+                self.say(&format!("{limit}: closed {what}, from {}", seat.host));
+                true
+            }
+            Admission::Refused(limit) => {
+                self.refuse(limit);
+                false
+            }
         }
-        let staying = || connections.values().filter(|live| !live.stop.is_requested());
-        let long_ago = shared.world.turned().saturating_sub(shared.options.idle_timeout);
-        let idle = staying()
-            .filter(|live| live.channel.is_idle())
-            .min_by_key(|live| live.channel.activity.last())
-            .filter(|live| live.channel.activity.last() < long_ago);
-        if let Some(live) = idle {
-            live.stop.request();
-            shared.refused.happened(
-                || tracing::warn!(limit, "too many connections: closed the one idle for longest"),
-                move |count| tracing::warn!(limit, "too many connections: closed {count} more within 10 s"),
-            );
-            return true;
-        }
-        let has_place = staying().count() < limit;
-        if !has_place {
-            shared.refused.happened(
-                || tracing::warn!(limit, "too many connections: closed a new one"),
-                move |count| tracing::warn!(limit, "too many connections: closed {count} more within 10 s"),
-            );
-        }
-        has_place
+    }
+
+    fn refuse(&self, limit: Limit) {
+        self.0.counts.refused(matches!(limit, Limit::OfHost(..)));
+        self.say(&format!("{limit}: closed a new one"));
+    }
+
+    /// Tells the log and who listens that connections are closed for want of places; of many at a time the first one, and how
+    /// many they were.
+    fn say(&self, what: &str) {
+        let tell = {
+            let target = self.clone();
+            move |text: String| {
+                tracing::warn!("{text}");
+                if let Some(listener) = &*target.0.listener.borrow() {
+                    listener(text);
+                }
+            }
+        };
+        let (now, later) = (what.to_owned(), format!("as {what}"));
+        let tell_later = tell.clone();
+        self.0.crowded.happened(
+            move || tell(now),
+            move |count| {
+                tell_later(format!("{} more were closed within 10 s, {later}", counted(count, "connection")))
+            },
+        );
     }
 
     /// What a connection asked outlives it, with that of others.

@@ -45,6 +45,11 @@ impl Budget {
         is_there
     }
 
+    /// Nothing is left.
+    pub(crate) fn use_up(&mut self) {
+        self.level = self.level.min(0.0);
+    }
+
     /// Takes bytes that have to be written in any case.
     pub(crate) fn charge(&mut self, bytes: u64, now: Nanos) {
         self.level = (self.level(now) - bytes as f64).max(-self.most);

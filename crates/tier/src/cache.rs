@@ -1,6 +1,6 @@
 //! The cache of one shard and pool as its owner sees it: zero or more devices.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -9,6 +9,7 @@ use tier0_units::{Lba, Nanos, PAGE_SECTORS};
 use tier0_world::{BufMut, World};
 use uuid::Uuid;
 
+use crate::admission::OverBudget;
 use crate::device::{Device, Shared};
 use crate::error::FlashError;
 use crate::fill::{BATCH_LINES, Offered, QUEUE_LINES_MAX, bytes_of, page_of};
@@ -195,13 +196,17 @@ impl FlashCache {
         Ok(())
     }
 
+    pub(crate) fn devices(&self) -> Ref<'_, Vec<Rc<Device>>> {
+        self.devices.borrow()
+    }
+
     fn device(&self, number: u32) -> Result<Rc<Device>, FlashError> {
         let devices = self.devices.borrow();
         devices.iter().find(|device| device.number == number).cloned().ok_or(FlashError::WrongState(number))
     }
 
     /// The device to which a line belongs.
-    fn home(&self, x: u64) -> Option<Rc<Device>> {
+    pub(crate) fn home(&self, x: u64) -> Option<Rc<Device>> {
         let devices = self.devices.borrow();
         let wish = |device: &&Rc<Device>| {
             let state = device.state.borrow();
@@ -286,10 +291,8 @@ impl FlashCache {
                 return;
             }
             let is_known = offer == Offer::Again || queued != 0 || there != 0;
-            if !is_known
-                && !state.table.has_empty(spot.set, |line| state.is_idle(line))
-                && !state.door.has_seen(spot.hash)
-            {
+            let has_empty = state.has_empty(spot.set);
+            if !state.admission.is_welcome(spot.hash, is_known, || has_empty) {
                 return;
             }
             if waiting.is_none() && state.queue.len() >= QUEUE_LINES_MAX {
@@ -301,12 +304,8 @@ impl FlashCache {
                 // A buffer whose content is not kept.
                 return;
             }
-            let has_room = waiting.is_none()
-                && there == 0
-                && state.table.has_empty(spot.set, |line| state.is_idle(line));
-            if has_room && state.free_fills > 0 {
-                state.free_fills -= 1;
-            } else if !state.budget.take(bytes_of(missing), now) {
+            let takes_empty = waiting.is_none() && there == 0 && has_empty;
+            if let Err(OverBudget) = state.admission.pay(bytes_of(missing), takes_empty, now) {
                 counters.refused_budget += 1;
                 return;
             }
@@ -377,7 +376,7 @@ impl FlashCache {
     pub fn memory_bytes(&self) -> u64 {
         let bytes = |device: &Rc<Device>| {
             let state = device.state.borrow();
-            state.table.memory_bytes() + state.door.memory_bytes()
+            state.table.memory_bytes() + state.admission.door.memory_bytes()
         };
         self.devices.borrow().iter().map(bytes).sum()
     }

@@ -156,7 +156,7 @@ impl Device {
                 }
             }
             let bytes = pages.len() as u64 * map_page::BYTES as u64;
-            state.budget.charge(bytes, self.world.now());
+            state.admission.budget.charge(bytes, self.world.now());
             self.shared.counters.borrow_mut().written_bytes += bytes;
         }
         join_all(writes).await.into_iter().collect()

@@ -109,7 +109,8 @@ impl Device {
         if self.state.borrow().is_off() {
             return;
         }
-        tracing::warn!(device = self.number, ?fault, "a device of the flash cache is switched off");
+        let reason = fault.clone().of(self.number);
+        tracing::warn!("device {} of the flash cache is switched off: {reason}", self.number);
         self.state.borrow_mut().clear(Mode::Failed);
         self.changed.notify_all();
         let device = self.clone();

@@ -121,7 +121,7 @@ impl Device {
             }
             let mut header = state.header.clone();
             header.generation += 1;
-            header.budget = state.budget.level(self.world.now());
+            header.budget = state.admission.budget.level(self.world.now());
             change(&mut header);
             // Whatever becomes of it, no other header has its generation.
             state.header.generation = header.generation;

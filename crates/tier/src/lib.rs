@@ -1,5 +1,7 @@
 #![doc = include_str!("README.md")]
 
+mod admission;
+mod bring_in;
 mod budget;
 mod bytes;
 mod cache;
@@ -17,6 +19,7 @@ mod line;
 mod load;
 mod log;
 pub mod map_page;
+mod model;
 mod patience;
 mod place;
 mod read;
@@ -31,5 +34,6 @@ pub use entry::{Entry, Line};
 pub use error::FlashError;
 pub use label::announce_epoch;
 pub use load::LoadReport;
+pub use model::FlashModel;
 pub use place::FlashPlace;
 pub use status::{FlashCacheStatus, FlashRoom};

@@ -90,7 +90,7 @@ impl Device {
         let bytes = shape.lines() * crate::line::LINE_SECTORS * 512;
         let budget = Budget::full(bytes, options.writes_per_day, world.now());
         let mut state = State::new(place.clone(), shape, header, budget);
-        state.free_fills = shape.lines();
+        state.admission.free_fills = shape.lines();
         let device = Device::new(shared, number, identity.id, state);
         let loss = device.log_loss.clone();
         let log = format_log(world, shape.ring(&place), ring_id(identity.id, epoch), loss);
@@ -99,7 +99,7 @@ impl Device {
         // Last: whoever finds this header finds an empty log, and no map page of this format.
         let header = {
             let mut state = device.state.borrow_mut();
-            state.header.budget = state.budget.level(shared.world.now());
+            state.header.budget = state.admission.budget.level(shared.world.now());
             state.header.clone()
         };
         let write = async move { write_places(&place, &header).await };
@@ -172,7 +172,8 @@ impl Device {
         header.current = epoch;
         header.next = None;
         state.header = header;
-        state.budget = Budget::with(state.room_bytes(), shared.options.writes_per_day, level, world.now());
+        state.admission.budget =
+            Budget::with(state.room_bytes(), shared.options.writes_per_day, level, world.now());
         drop_strangers(shared, &mut state, is_ours, &mut report);
         report.nanos = world.now().saturating_sub(begun).0;
         shared.counters.borrow_mut().loaded_lines += report.lines;

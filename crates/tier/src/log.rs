@@ -107,7 +107,7 @@ impl Device {
             if state.is_off() {
                 return Err(Fault::Off);
             }
-            state.budget.level(self.world.now())
+            state.admission.budget.level(self.world.now())
         };
         let record = Record { header: record::encode(budget, changes), pages: Vec::new() };
         let append = ring.append(record);

@@ -24,7 +24,7 @@ const RING_BLOCKS_MIN: u64 = 32;
 const RING_BLOCKS_MAX: u64 = 16 << 10;
 const RING_SHARE: u64 = 512;
 /// Ways that a part has when it is formatted, about.
-const WAYS_AT_FORMAT: u64 = 48;
+pub(crate) const WAYS_AT_FORMAT: u64 = 48;
 /// The most ways.
 pub(crate) const WAYS_MAX: u64 = 255;
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES};
 use tier0_world::{PlantedBug, planted};
 
+use crate::admission::Admission;
 use crate::budget::Budget;
 use crate::checkpoint::Dirty;
 use crate::doorkeeper::Doorkeeper;
@@ -45,10 +46,7 @@ pub(crate) struct State {
     pub(crate) spread: Spread,
     pub(crate) header: Header,
     pub(crate) table: Table,
-    pub(crate) door: Doorkeeper,
-    pub(crate) budget: Budget,
-    /// Lines that come in where there is room without using up the budget: as many as fill what was empty when it was made.
-    pub(crate) free_fills: u64,
+    pub(crate) admission: Admission,
     /// What has changed at lines and is in no record yet. The last change of a line counts.
     pub(crate) pending: BTreeMap<Line, Option<Entry>>,
     /// Counts changes that may have to be durable: what is pending, and what the next header says.
@@ -99,9 +97,7 @@ impl State {
             spread: Spread::new(shape.sets),
             header,
             table: Table::new(shape.sets, shape.ways),
-            door: Doorkeeper::new(shape.lines()),
-            budget,
-            free_fills: 0,
+            admission: Admission::new(shape.lines(), budget),
             pending: BTreeMap::new(),
             changes: 0,
             struck: 0,
@@ -139,6 +135,11 @@ impl State {
     /// Whether nobody reads or writes a place.
     pub(crate) fn is_idle(&self, line: Line) -> bool {
         !self.writing.contains(&line) && !self.reading.contains_key(&line)
+    }
+
+    /// Whether a set has a place that is empty and idle.
+    pub(crate) fn has_empty(&self, set: u32) -> bool {
+        self.table.has_empty(set, |line| self.is_idle(line))
     }
 
     /// Something has changed that is to be in a record.
@@ -209,7 +210,7 @@ impl State {
     pub(crate) fn clear(&mut self, mode: Mode) {
         self.mode = mode;
         self.table = Table::new(self.shape.sets, 0);
-        self.door = Doorkeeper::new(0);
+        self.admission.door = Doorkeeper::new(0);
         self.pending.clear();
         self.queue.clear();
         self.filling.clear();

@@ -10,8 +10,7 @@ use tier0_units::SECTOR_BYTES;
 
 use crate::access::{Access, Op, Place};
 use crate::error::Misread;
-use crate::msr::CLOCK;
-use crate::reader::{CHECK_LINE, Clock, volume_error};
+use crate::reader::{CHECK_LINE, CLOCK, Clock, volume_error};
 use crate::text::{number, word};
 use crate::volumes::Volumes;
 
@@ -28,7 +27,15 @@ pub enum Action {
 }
 
 impl Action {
-    fn letter(self) -> &'static [u8] {
+    /// All, from what was asked for to what came of it.
+    const ALL: [Action; 3] = [Action::Queue, Action::Dispatch, Action::Complete];
+
+    /// The letter that stands for it in a recording.
+    pub fn letter(self) -> char {
+        char::from(self.letters()[0])
+    }
+
+    fn letters(self) -> &'static [u8] {
         match self {
             Action::Queue => b"Q",
             Action::Dispatch => b"D",
@@ -59,7 +66,7 @@ impl FromStr for Action {
     type Err = UnknownAction;
 
     fn from_str(name: &str) -> Result<Action, UnknownAction> {
-        [Action::Queue, Action::Dispatch, Action::Complete]
+        Action::ALL
             .into_iter()
             .find(|action| action.to_string() == name)
             .ok_or_else(|| UnknownAction { name: name.to_owned() })
@@ -70,6 +77,8 @@ impl FromStr for Action {
 #[derive(Debug, Default)]
 pub(crate) struct Blkparse {
     pub(crate) action: Action,
+    /// It counts because its beginning has none of an earlier action.
+    is_substitute: bool,
     /// An event has come, so a summary may follow.
     has_events: bool,
     in_summary: bool,
@@ -87,10 +96,38 @@ pub(crate) fn resembles(line: &[u8]) -> bool {
 
 const EVENT: &str = "\"major,minor cpu sequence time pid action rwbs sector + count [process]\"";
 
+const LATE: &str = "an action as they are at the beginning of the recording";
+
 impl Blkparse {
     /// A recording of which this action counts.
     pub(crate) fn new(action: Action) -> Blkparse {
         Blkparse { action, ..Blkparse::default() }
+    }
+
+    /// A recording that begins like this, of which the earliest action counts that it has: some are made of what a drive was
+    /// sent, or of what it answered, alone.
+    pub(crate) fn beginning(head: &[u8]) -> Blkparse {
+        let mut has = [false; Action::ALL.len()];
+        for line in head.split(|&byte| byte == b'\n') {
+            let action = action_of(line);
+            for (has, known) in has.iter_mut().zip(Action::ALL) {
+                *has |= action == known.letters();
+            }
+        }
+        let found = Action::ALL.into_iter().zip(has).find(|(_, has)| *has);
+        let action = found.map_or(Action::default(), |(action, _)| action);
+        Blkparse { action, is_substitute: action != Action::default(), ..Blkparse::default() }
+    }
+
+    /// Whether another action counts than the one that usually does, which the recording has not.
+    pub(crate) fn is_substitute(&self) -> bool {
+        self.is_substitute
+    }
+
+    /// Whether an event is of an action that would have counted, had it come earlier.
+    fn came_late(&self, action: &[u8]) -> bool {
+        let earlier = Action::ALL.iter().take_while(|known| **known != self.action);
+        self.is_substitute && earlier.into_iter().any(|known| known.letters() == action)
     }
 
     /// The access of a line; none where it is another action, or no event.
@@ -117,8 +154,15 @@ impl Blkparse {
         if flags.is_empty() {
             return Err(Misread::new(EVENT, line, CHECK_LINE));
         }
-        if action != self.action.letter() {
-            return Ok(None);
+        if action != self.action.letters() {
+            return match self.came_late(action) {
+                true => Err(Misread::new(
+                    LATE,
+                    action,
+                    "name the action that counts: queue, dispatch or complete",
+                )),
+                false => Ok(None),
+            };
         }
         // Every line of these actions ends with the process, or with the error in the same brackets.
         if !line.trim_ascii_end().ends_with(b"]") {
@@ -158,7 +202,7 @@ impl Blkparse {
     #[cold]
     fn no_event(&mut self, line: &[u8]) -> Result<Option<Access>, Misread> {
         self.in_summary |= self.has_events && begins_summary(line);
-        match self.in_summary || line.trim_ascii().is_empty() || !self.has_events && is_preamble(line) {
+        match self.in_summary || line.trim_ascii().is_empty() || is_preamble(line) {
             true => Ok(None),
             false => Err(Misread::new(EVENT, line, CHECK_LINE)),
         }
@@ -173,7 +217,19 @@ fn is_device(word: &[u8]) -> bool {
     rest.is_empty() && major.and_then(number).is_some() && minor.and_then(number).is_some()
 }
 
-/// What `blkparse` says before the first event.
+/// The action of an event; empty where a line is none.
+fn action_of(line: &[u8]) -> &[u8] {
+    let mut rest = line;
+    match is_device(word(&mut rest)) {
+        true => {
+            (0..4).for_each(|_| _ = word(&mut rest));
+            word(&mut rest)
+        }
+        false => b"",
+    }
+}
+
+/// What `blkparse` says before the first event, and before those of another recording behind it.
 fn is_preamble(line: &[u8]) -> bool {
     line.starts_with(b"Input file ")
 }
@@ -306,6 +362,41 @@ Skips: 0 forward (0 -   0.0%)
             let (accesses, _) = read(action);
             assert_eq!(accesses, [access(0, 0, Op::Write, place(223490 * 512, 8192))], "{action}");
         }
+    }
+
+    /// A recording of dispatched and completed requests alone had no request that counts.
+    #[test]
+    fn the_earliest_action_that_there_is_counts() {
+        for (letters, action) in [
+            ("QDC", Action::Queue),
+            ("GDC", Action::Dispatch),
+            ("CD", Action::Dispatch),
+            ("CC", Action::Complete),
+            ("GP", Action::Queue),
+            ("", Action::Queue),
+        ] {
+            let line = |action: char| format!("8,0 1 1 0.000000000 7 {action} R 8 + 8 [a]\n");
+            let head: String = letters.chars().map(line).collect();
+            let blkparse = Blkparse::beginning(head.as_bytes());
+            assert_eq!(blkparse.action, action, "{letters}");
+            assert_eq!(blkparse.is_substitute(), action != Action::Queue, "{letters}");
+        }
+        let mut blkparse = Blkparse::beginning(b"8,0 1 1 0.000000000 7 C R 8 + 8 [0]\n");
+        let (mut volumes, mut clock) = (Volumes::new(), Clock::default());
+        let late = b"8,0 1 1 0.000000000 7 D R 8 + 8 [a]";
+        let misread = blkparse.parse(late, &mut volumes, &mut clock).expect_err("it would be left out");
+        assert!(misread.expected == LATE && misread.remedy.contains("dispatch"), "{misread:?}");
+    }
+
+    #[test]
+    fn recordings_may_follow_each_other() {
+        let (mut blkparse, mut volumes, mut clock) =
+            (Blkparse::new(Action::Queue), Volumes::new(), Clock::default());
+        let event = "8,0 1 1 0.000000000 7 Q R 8 + 8 [a]";
+        let begin = "Input file sdb.blktrace.0 added";
+        let lines = [begin, event, begin, event, "", "CPU0 (8,0):", " Reads Queued: 1", begin, event, ""];
+        let mut parse = |line: &str| blkparse.parse(line.as_bytes(), &mut volumes, &mut clock).expect(line);
+        assert_eq!(lines.into_iter().filter_map(&mut parse).count(), 3);
     }
 
     #[test]

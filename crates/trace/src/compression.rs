@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{BufReader, Read};
 
+use crate::gzip::GzipReader;
 use crate::zstd::ZstdReader;
 
 /// What a file can be compressed with.
@@ -43,7 +44,7 @@ impl Compression {
     pub(crate) fn decompress(self, input: impl Read + Send + 'static) -> Box<dyn Read + Send> {
         let input = BufReader::with_capacity(INPUT_BYTES, input);
         match self {
-            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
+            Compression::Gzip => Box::new(GzipReader::new(input)),
             Compression::Zstd => Box::new(ZstdReader::new(input, ZSTD_WINDOW_MAX)),
             Compression::Xz => Box::new(lzma_rust2::XzReader::new_mem_limit(input, true, XZ_MEMORY_MAX_KIB)),
         }

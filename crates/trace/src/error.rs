@@ -38,6 +38,15 @@ pub enum TraceError {
         /// What to do about it.
         remedy: String,
     },
+    /// Text in columns that nobody has listed.
+    #[error(
+        "the format of \"{}\" is named as columns, and they are not; list them, as in --columns \
+         time,volume,offset,size,op", .file.display()
+    )]
+    NoColumns {
+        /// The file.
+        file: PathBuf,
+    },
     /// The system cannot read on.
     #[error("cannot read \"{}\" at byte {offset} ({source}); check the drive that it lies on", .file.display())]
     Read {

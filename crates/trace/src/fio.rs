@@ -6,8 +6,7 @@
 
 use crate::access::{Access, Op, Place};
 use crate::error::Misread;
-use crate::msr::CLOCK;
-use crate::reader::{CHECK_LINE, Clock, volume_error};
+use crate::reader::{CHECK_LINE, CLOCK, Clock, volume_error};
 use crate::text::{number, word};
 use crate::volumes::Volumes;
 
@@ -36,16 +35,17 @@ pub(crate) fn version(line: &[u8]) -> Result<Version, Misread> {
         _ => Err(Misread::new(
             "\"fio version 2 iolog\" or \"fio version 3 iolog\"",
             line,
-            "write the log anew with a fio of version 2 or later, or name the format of the file",
+            "write the log again with a fio of version 2 or later, or name the format of the file",
         )),
     }
 }
 
-/// The access of a line; none where it opens or closes a file, waits, or is blank.
+/// The access of a line; none where it opens or closes a file, waits, is blank, or is the first line of another log that was put
+/// behind the one before, whose version counts from there on.
 #[inline]
 pub(crate) fn parse(
     line: &[u8],
-    version: Version,
+    version: &mut Version,
     volumes: &mut Volumes,
     clock: &mut Clock,
 ) -> Result<Option<Access>, Misread> {
@@ -54,6 +54,11 @@ pub(crate) fn parse(
     if first.is_empty() {
         return Ok(None);
     }
+    if first == b"fio" && resembles(line) {
+        *version = self::version(line)?;
+        return Ok(None);
+    }
+    let version = *version;
     let of = |field: &[u8], expected| number(field).ok_or_else(|| Misread::new(expected, field, CHECK_LINE));
     let (time, file) = match version {
         Version::Two => (None, first),
@@ -110,10 +115,11 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str, version: Version) -> (Vec<Access>, Vec<String>) {
+    fn read(text: &str, mut version: Version) -> (Vec<Access>, Vec<String>) {
         let (mut volumes, mut clock) = (Volumes::new(), Clock::default());
-        let parsed =
-            text.lines().map(|line| parse(line.as_bytes(), version, &mut volumes, &mut clock).expect(line));
+        let parsed = text
+            .lines()
+            .map(|line| parse(line.as_bytes(), &mut version, &mut volumes, &mut clock).expect(line));
         let accesses = parsed.flatten().collect();
         (accesses, volumes.names().to_vec())
     }
@@ -149,8 +155,19 @@ mod tests {
     }
 
     #[test]
+    fn logs_may_follow_each_other() {
+        let (accesses, _) = read(
+            "f read 0 1\nfio version 3 iolog\n7 f read 1 1\nfio version 2 iolog\nf read 2 1\n",
+            Version::Two,
+        );
+        let times: Vec<_> = accesses.iter().map(|access| access.at).collect();
+        assert_eq!(times, [None, Some(Nanos::ZERO), None]);
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
-        for (line, version, expected) in [
+        for (line, mut version, expected) in [
+            ("fio version 4 iolog", Version::Two, "\"fio version 2 iolog\""),
             ("f", Version::Two, "\"file action\""),
             ("f read 0", Version::Two, "\"file action\""),
             ("f read 0 1 2", Version::Two, "\"file action\""),
@@ -163,7 +180,7 @@ mod tests {
             ("1 f", Version::Three, "\"time file action\""),
         ] {
             let (mut volumes, mut clock) = (Volumes::new(), Clock::default());
-            let misread = parse(line.as_bytes(), version, &mut volumes, &mut clock).expect_err(line);
+            let misread = parse(line.as_bytes(), &mut version, &mut volumes, &mut clock).expect_err(line);
             assert!(misread.expected.starts_with(expected), "{line}: {misread:?}");
         }
         assert_eq!(version(b"fio version 3 iolog"), Ok(Version::Three));

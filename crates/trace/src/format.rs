@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::{blkparse, fio, ids, msr};
+use crate::preset::Preset;
+use crate::{blkparse, fio, ids};
 
 /// What a trace is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,6 +13,18 @@ pub enum Format {
     /// Comma-separated values of the collection of Microsoft Research Cambridge:
     /// `timestamp,hostname,disk,type,offset,size,response time`.
     Msr,
+    /// Comma-separated values of Alibaba Cloud's block traces: `device,R or W,offset,length,timestamp`.
+    Alibaba,
+    /// Comma-separated values of Tencent's Cloud Block Storage: `timestamp,offset,size,0 or 1,volume`.
+    Tencent,
+    /// Comma-separated values of the SYSTOR '17 traces: `timestamp,response,R or W,LUN,offset,size`.
+    Systor,
+    /// The Storage Performance Council's comma-separated values: `ASU,block,bytes,R or W,timestamp`.
+    Spc,
+    /// What VMware's vscsiStats makes of a trace: `serial number,bytes,entries,command,block,timestamp`.
+    Vscsi,
+    /// Text in columns that were listed.
+    Columns,
     /// Binary records of libCacheSim: time, object, its size and its next access.
     OracleGeneral,
     /// The default output of `blkparse`.
@@ -35,13 +48,18 @@ pub struct UnknownFormat {
 }
 
 impl Format {
-    /// All of them.
-    pub const ALL: [Format; 7] = [
+    /// All that can be named; columns are listed.
+    pub const ALL: [Format; 12] = [
         Format::Msr,
-        Format::OracleGeneral,
+        Format::Alibaba,
+        Format::Tencent,
+        Format::Systor,
+        Format::Spc,
+        Format::Vscsi,
         Format::Blkparse,
         Format::Fio,
         Format::Ids,
+        Format::OracleGeneral,
         Format::U32Be,
         Format::U32Le,
     ];
@@ -52,6 +70,12 @@ impl Format {
     pub const fn name(self) -> &'static str {
         match self {
             Format::Msr => "msr",
+            Format::Alibaba => "alibaba",
+            Format::Tencent => "tencent",
+            Format::Systor => "systor",
+            Format::Spc => "spc",
+            Format::Vscsi => "vscsi",
+            Format::Columns => "columns",
             Format::OracleGeneral => "oracle-general",
             Format::Blkparse => "blkparse",
             Format::Fio => "fio",
@@ -84,9 +108,8 @@ impl Format {
         match () {
             () if fio::resembles(line) => Some(Format::Fio),
             () if is_ids() => Some(Format::Ids),
-            () if msr::resembles(line) => Some(Format::Msr),
             () if blkparse::resembles(line) => Some(Format::Blkparse),
-            () => None,
+            () => Preset::recognise(lines(first)).map(|preset| preset.format),
         }
     }
 
@@ -123,30 +146,13 @@ pub(crate) fn is_text(bytes: &[u8]) -> bool {
 
 /// The first line that is neither blank nor a comment.
 pub(crate) fn first_line(text: &[u8]) -> Option<&[u8]> {
-    let lines = text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    lines.into_iter().find(|line| !line.trim_ascii().is_empty() && !line.trim_ascii().starts_with(b"#"))
+    lines(text).next()
 }
 
-/// What a file is whose first bytes are those of something else.
-pub(crate) fn foreign(first: &[u8]) -> Option<&'static str> {
-    let known: [(&[u8], &str); 12] = [
-        (b"\x89PNG\r\n", "a PNG image"),
-        (b"\xff\xd8\xff", "a JPEG image"),
-        (b"GIF8", "a GIF image"),
-        (b"%PDF-", "a PDF document"),
-        (b"\x7fELF", "a program"),
-        (b"PK\x03\x04", "a ZIP archive, of which its files are to be extracted"),
-        (b"7z\xbc\xaf\x27\x1c", "a 7z archive, of which its files are to be extracted"),
-        (b"BZh", "compressed with bzip2, where gzip, zstd and xz are known"),
-        (b"\x04\x22\x4d\x18", "compressed with lz4, which is not known"),
-        (b"\x5d\x00\x00", "compressed as old-style lzma, which is not known"),
-        (b"\x07\x65\x61\x74", "a recording of blktrace, which blkparse turns into text"),
-        (b"<", "a web page or XML"),
-    ];
-    if first.get(257..262) == Some(b"ustar") {
-        return Some("a tar archive, of which its files are to be extracted");
-    }
-    known.into_iter().find(|(magic, _)| first.starts_with(magic)).map(|(_, what)| what)
+/// The lines that are neither blank nor comments.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    let lines = text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.filter(|line| !line.trim_ascii().is_empty() && !line.trim_ascii().starts_with(b"#"))
 }
 
 #[cfg(test)]
@@ -159,7 +165,8 @@ mod tests {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let told = "csv".parse::<Format>().expect_err("no format").to_string();
-        let all = "msr, oracle-general, blkparse, fio, ids, u32-be or u32-le";
+        let all =
+            "msr, alibaba, tencent, systor, spc, vscsi, blkparse, fio, ids, oracle-general, u32-be or u32-le";
         assert_eq!(told, format!("\"csv\" is no format of a trace; there are {all}"));
     }
 
@@ -175,6 +182,8 @@ mod tests {
                 Some(Format::Blkparse),
             ),
             ("Input file sda.blktrace.0 added\n", Some(Format::Blkparse)),
+            ("419,W,8792731648,16384,1577808144360767\n", Some(Format::Alibaba)),
+            ("#Vscsi Cmd Trace.\n#Serial Number,…\n7,4096,1,write,2,3\n", Some(Format::Vscsi)),
             ("0\r\n1\r\n", Some(Format::Ids)),
             ("\n# a comment\n42", Some(Format::Ids)),
             ("# only a comment\n", None),

@@ -8,28 +8,35 @@ use tier0_units::Nanos;
 
 use crate::access::Access;
 use crate::blkparse::{Action, Blkparse};
+use crate::columns::Columns;
 use crate::error::{Misread, TraceError, excerpt};
-use crate::source::Source;
-use crate::volumes::{NAME_BYTES_MAX, Refusal, VOLUMES_MAX, Volumes};
-use crate::{Compression, Format, binary, fio, format, ids, msr};
+use crate::preset::Preset;
+use crate::source::{BUFFER_BYTES, Source, without_mark};
+use crate::table::Table;
+use crate::volumes::{NAME_BYTES_MAX, NAMES_BYTES_MAX, Refusal, Volumes};
+use crate::{Compression, Format, binary, doubt, fio, format, ids};
 
 /// How much of a file its format is told by, bytes.
 const HEAD_BYTES: usize = 4096;
-/// A binary format whose first bytes are text, as many as these with an end of a line among them, was named by mistake.
-const TEXT_BYTES_MIN: usize = 256;
 
 /// What to do about a line that is malformed.
 pub(crate) const CHECK_LINE: &str = "correct or delete the line, or name the format of the file";
 /// What to do about a file that looks like another format.
 pub(crate) const CHECK_FORMAT: &str = "check that the file is of the format that was named";
 
+/// What is expected of times.
+pub(crate) const CLOCK: &str = "a time within 584 years of the first";
+
 /// How a trace is to be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The format; none to recognise it.
     pub format: Option<Format>,
-    /// Which action of `blkparse` counts as the access. Other formats do not have it.
-    pub action: Action,
+    /// The columns of a text, which then has no other format.
+    pub columns: Option<Columns>,
+    /// Which action of `blkparse` counts as the access; none for the earliest that the recording has. Other formats do not have
+    /// it.
+    pub action: Option<Action>,
 }
 
 impl From<Format> for Options {
@@ -45,13 +52,14 @@ pub struct TraceReader {
     parser: Parser,
     volumes: Volumes,
     clock: Clock,
+    notes: Vec<String>,
     skipped: u64,
     is_over: bool,
 }
 
 /// What a format remembers.
 enum Parser {
-    Msr,
+    Table(Table),
     OracleGeneral,
     Blkparse(Blkparse),
     Fio(fio::Version),
@@ -97,39 +105,29 @@ impl TraceReader {
     ) -> Result<TraceReader, TraceError> {
         let mut source = Source::open(name.into(), input)?;
         let head = source.head(HEAD_BYTES)?.to_vec();
-        let format = match options.format {
-            Some(format) => format,
-            None => Format::guess(source.file(), &head).ok_or_else(|| unrecognised(source.file(), &head))?,
+        let format = match (&options.columns, options.format) {
+            (Some(_), _) => Some(Format::Columns),
+            (None, format) => format,
         };
-        if !format.is_text()
-            && head.len() >= TEXT_BYTES_MIN
-            && format::is_text(&head)
-            && head.contains(&b'\n')
-        {
-            return Err(TraceError::Unrecognised {
-                file: source.file().to_owned(),
-                fact: format!("is text ({}), and {format} is binary", excerpt(&head)),
-                remedy: "name another format, or none to have it recognised".to_owned(),
-            });
+        if let Some(doubt) = doubt::refusal(format, &head) {
+            let file = source.file().to_owned();
+            return Err(TraceError::Unrecognised { file, fact: doubt.fact, remedy: doubt.remedy });
         }
-        let parser = match format {
-            Format::Msr => Parser::Msr,
-            Format::OracleGeneral => Parser::OracleGeneral,
-            Format::Blkparse => Parser::Blkparse(Blkparse::new(options.action)),
-            Format::Ids => Parser::Ids,
-            Format::U32Be => Parser::U32Be,
-            Format::U32Le => Parser::U32Le,
-            Format::Fio => {
-                let version = fio::version(source.line()?.unwrap_or_default());
-                Parser::Fio(version.map_err(|misread| source.line_error(misread))?)
-            }
+        let head = without_mark(&head);
+        let is_recognised = format.is_none();
+        let format = match format {
+            Some(format) => format,
+            None => Format::guess(source.file(), head).ok_or_else(|| unrecognised(source.file(), head))?,
         };
-        let volumes = match format {
-            Format::Msr | Format::Blkparse | Format::Fio => Volumes::new(),
-            Format::Ids | Format::OracleGeneral | Format::U32Be | Format::U32Le => Volumes::single("trace"),
+        let parser = parser(format, options, &mut source)?;
+        let volumes = match &parser {
+            Parser::Blkparse(_) | Parser::Fio(_) => Volumes::new(),
+            Parser::Table(table) if table.has_volumes() => Volumes::new(),
+            _ => Volumes::single("trace"),
         };
+        let notes = notes(format, &parser, is_recognised, head);
         let clock = Clock::default();
-        Ok(TraceReader { source, format, parser, volumes, clock, skipped: 0, is_over: false })
+        Ok(TraceReader { source, format, parser, volumes, clock, notes, skipped: 0, is_over: false })
     }
 
     /// The format that is read.
@@ -146,6 +144,11 @@ impl TraceReader {
     /// one volume, called "trace".
     pub fn volumes(&self) -> &[String] {
         self.volumes.names()
+    }
+
+    /// What was taken for granted about the file, and what speaks against it: sentences for whoever reads the results.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// How many lines so far were no accesses: comments, blank lines, headers, other actions, summaries.
@@ -175,17 +178,61 @@ impl TraceReader {
                 let access = binary::oracle_general(&record, clock);
                 access.map(Some).map_err(|misread| source.record_error(misread, binary::ORACLE_BYTES as u64))
             }
-            Parser::Msr => lines(source, skipped, |line, is_first| match is_first && msr::is_header(line) {
-                true => Ok(None),
-                false => msr::parse(line, volumes, clock).map(Some),
-            }),
-            Parser::Ids => lines(source, skipped, |line, _| ids::parse(line)),
-            Parser::Blkparse(state) => lines(source, skipped, |line, _| state.parse(line, volumes, clock)),
-            Parser::Fio(version) => {
-                lines(source, skipped, |line, _| fio::parse(line, *version, volumes, clock))
-            }
+            Parser::Table(table) => lines(source, skipped, |line| table.parse(line, volumes, clock)),
+            Parser::Ids => lines(source, skipped, ids::parse),
+            Parser::Blkparse(state) => lines(source, skipped, |line| state.parse(line, volumes, clock)),
+            Parser::Fio(version) => lines(source, skipped, |line| fio::parse(line, version, volumes, clock)),
         }
     }
+}
+
+/// Begins to read a format.
+fn parser(format: Format, options: Options, source: &mut Source) -> Result<Parser, TraceError> {
+    Ok(match format {
+        Format::OracleGeneral => Parser::OracleGeneral,
+        Format::U32Be => Parser::U32Be,
+        Format::U32Le => Parser::U32Le,
+        Format::Ids => Parser::Ids,
+        Format::Blkparse => Parser::Blkparse(match options.action {
+            Some(action) => Blkparse::new(action),
+            None => Blkparse::beginning(source.head(BUFFER_BYTES)?),
+        }),
+        Format::Fio => {
+            let version = fio::version(source.line()?.unwrap_or_default());
+            Parser::Fio(version.map_err(|misread| source.line_error(misread))?)
+        }
+        Format::Msr
+        | Format::Alibaba
+        | Format::Tencent
+        | Format::Systor
+        | Format::Spc
+        | Format::Vscsi
+        | Format::Columns => Parser::Table(match (options.columns, Preset::of(format)) {
+            (Some(columns), _) => Table::new(columns),
+            (None, Some(preset)) => Table::of(preset),
+            (None, None) => return Err(TraceError::NoColumns { file: source.file().to_owned() }),
+        }),
+    })
+}
+
+/// What was taken for granted.
+fn notes(format: Format, parser: &Parser, is_recognised: bool, head: &[u8]) -> Vec<String> {
+    let of_parser = match parser {
+        // The form of MSR says more of itself than the others: a host, a disk, a word for what is done.
+        Parser::Table(table) if is_recognised && format != Format::Msr => Some(format!(
+            "read as {format}, whose columns are {}; name others with --columns if that is wrong",
+            table.columns()
+        )),
+        Parser::Blkparse(blkparse) if blkparse.is_substitute() => Some(format!(
+            "the recording has no {} events (requests as they were made); its {} events count, one for each request \
+             as the drive {} it",
+            Action::Queue.letter(),
+            blkparse.action.letter(),
+            if blkparse.action == Action::Dispatch { "was sent" } else { "answered" },
+        )),
+        _ => None,
+    };
+    of_parser.into_iter().chain(doubt::assumption(format, head)).collect()
 }
 
 /// The access of the next line that has one.
@@ -193,12 +240,11 @@ impl TraceReader {
 fn lines(
     source: &mut Source,
     skipped: &mut u64,
-    mut parse: impl FnMut(&[u8], bool) -> Result<Option<Access>, Misread>,
+    mut parse: impl FnMut(&[u8]) -> Result<Option<Access>, Misread>,
 ) -> Result<Option<Access>, TraceError> {
     loop {
-        let is_first = source.offset() == 0;
         let Some(line) = source.line()? else { return Ok(None) };
-        match parse(line, is_first) {
+        match parse(line) {
             Ok(Some(access)) => return Ok(Some(access)),
             Ok(None) => *skipped += 1,
             Err(misread) => return Err(source.line_error(misread)),
@@ -233,7 +279,7 @@ impl std::fmt::Debug for TraceReader {
 /// The time since the first access.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
-    first: Option<u64>,
+    first_ns: Option<u128>,
 }
 
 impl Clock {
@@ -241,18 +287,27 @@ impl Clock {
     /// that is beyond 2^64 ns.
     #[inline]
     pub(crate) fn since_first(&mut self, ticks: u64, tick_ns: u64) -> Option<Nanos> {
-        let first = *self.first.get_or_insert(ticks);
-        ticks.saturating_sub(first).checked_mul(tick_ns).map(Nanos)
+        self.since_first_ns(u128::from(ticks) * u128::from(tick_ns))
+    }
+
+    /// The same of nanoseconds.
+    #[inline]
+    pub(crate) fn since_first_ns(&mut self, ns: u128) -> Option<Nanos> {
+        let first = *self.first_ns.get_or_insert(ns);
+        u64::try_from(ns.saturating_sub(first)).ok().map(Nanos)
     }
 }
 
 /// Why a volume got no number.
 #[cold]
 pub(crate) fn volume_error(refusal: &Refusal, name: &[u8]) -> Misread {
-    const { assert!(NAME_BYTES_MAX == 256 && VOLUMES_MAX == 4096, "the errors say so") };
+    const { assert!(NAME_BYTES_MAX == 256 && NAMES_BYTES_MAX == 256 << 20, "the errors say so") };
     let (expected, remedy) = match refusal {
         Refusal::Long => ("the name of a volume, of at most 256 bytes", CHECK_FORMAT),
-        Refusal::Many => ("one of the 4096 volumes that came before", "cut the trace into several"),
+        Refusal::Full => (
+            "one of the volumes that came before, whose names take 256 MiB of memory, the limit,",
+            "check which column is the volume, or cut the trace into several",
+        ),
     };
     Misread::new(expected, name, remedy)
 }
@@ -260,14 +315,14 @@ pub(crate) fn volume_error(refusal: &Refusal, name: &[u8]) -> Misread {
 /// A file whose format nobody has named and that does not tell.
 #[cold]
 fn unrecognised(file: &Path, head: &[u8]) -> TraceError {
-    let (fact, remedy) = if let Some(what) = format::foreign(head) {
+    let (fact, remedy) = if let Some(what) = doubt::foreign(head) {
         (format!("is {what}"), "name the file of a trace".to_owned())
     } else if format::is_text(head) {
         let first = excerpt(format::first_line(head).unwrap_or_default());
         let known = Format::ALL.into_iter().filter(|format| format.is_text()).collect::<Vec<_>>();
         (
             format!("is text of no known format (it begins with {first})"),
-            format!("turn it into one of the formats {}", Format::names(&known)),
+            format!("name its columns with --columns, or its format: {}", Format::names(&known)),
         )
     } else {
         (
@@ -313,6 +368,24 @@ mod tests {
                 1,
                 1,
             ),
+            // A byte order mark, blank lines, and the heading of another file behind the first.
+            (
+                b"\xef\xbb\xbfTimestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\r\n1,a,0,Read,0,512,1\r\n\r\n\
+                  \xef\xbb\xbfTimestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\r\n1,a,0,Read,0,512,1\r\n\r\n",
+                Format::Msr,
+                2,
+                4,
+            ),
+            (b"\xef\xbb\xbf7\n8\n", Format::Ids, 2, 0),
+            (b"\xef\xbb\xbffio version 2 iolog\nf read 0 512\n\n", Format::Fio, 1, 1),
+            (b"419,W,0,4096,1577808144360767\n725,R,0,4096,1577808144360814\n", Format::Alibaba, 2, 0),
+            (b"0,20941264,8192,W,0.551706\n", Format::Spc, 1, 0),
+            (
+                b"8,0 1 1 0.000000000 7 D R 8 + 8 [a]\n8,0 1 2 0.000000001 7 C R 8 + 8 [0]\n",
+                Format::Blkparse,
+                1,
+                1,
+            ),
             (b"fio version 2 iolog\nf add\nf read 0 512\nf sync\n", Format::Fio, 2, 1),
             (b"fio version 3 iolog\n0 f add\n1 f read 0 512\n", Format::Fio, 1, 1),
             (b"0\r\n1\r\n\r\n# end\r\n2", Format::Ids, 3, 2),
@@ -344,8 +417,8 @@ mod tests {
             told(b"1,a,0,Read,0,512,1\n1,a,0,Re\x1b[0m,0,512,1\n", Options::default()),
             line(
                 2,
-                "\"Read\" or \"Write\" is expected, and \"Re\\x1b[0m\" is there; correct or delete the line, or \
-                 name the format of the file"
+                "what is done: R or read, W or write, D or discard, F or flush is expected, and \"Re\\x1b[0m\" is there; \
+                 correct or delete the line, or name the format of the file"
             )
         );
         assert_eq!(
@@ -374,8 +447,8 @@ mod tests {
             (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "\"some.trace\" is a PNG image; name the file of a trace"),
             (
                 b"time,lba\n1,2\n",
-                "\"some.trace\" is text of no known format (it begins with \"time,lba\"); turn it into one of the \
-                 formats msr, blkparse, fio or ids",
+                "\"some.trace\" is text of no known format (it begins with \"time,lba\"); name its columns with \
+                 --columns, or its format: msr, alibaba, tencent, systor, spc, vscsi, blkparse, fio or ids",
             ),
             (
                 b"\0\0\0\x01",
@@ -391,6 +464,53 @@ mod tests {
         );
         let text = b"0\n1\n2\n3\n".repeat(32).leak();
         assert!(told(text, Format::U32Le.into()).contains("is text (\"0\\n1\\n2"));
+    }
+
+    #[test]
+    fn what_was_taken_for_granted_is_told() {
+        for (text, options, told) in [
+            (&b"1\n2\n"[..], Options::default(), ""),
+            (b"1,a,0,Read,0,512,1\n", Format::Msr.into(), ""),
+            (b"1,a,0,Read,0,512,1\n", Options::default(), ""),
+            (
+                b"0,8,512,R,0.5\n",
+                Options::default(),
+                "read as spc, whose columns are volume,offset:sectors,size:bytes",
+            ),
+            (b"8,0 1 1 0.000000000 7 Q R 8 + 8 [a]\n", Options::default(), ""),
+            (b"8,0 1 1 0.000000000 7 D R 8 + 8 [a]\n", Options::default(), "has no Q events"),
+            (b"8,0 1 1 0.000000000 7 C R 8 + 8 [0]\n", Options::default(), "its C events count"),
+            (b"\x01\0\0\0", Format::U32Le.into(), "read as u32-le: every 4 bytes are the number of a block"),
+        ] {
+            let reader = open(text, options).expect("a trace");
+            let notes = reader.notes().concat();
+            assert!(notes.contains(told) && notes.is_empty() == told.is_empty(), "{notes}");
+        }
+    }
+
+    #[test]
+    fn columns_can_be_listed() {
+        let columns = "time:ms,offset:sectors,op,-".parse().expect("columns");
+        let options = Options { columns: Some(columns), ..Options::default() };
+        let mut reader = open(b"t,lba,op,x\n7,8,W,1\n9,16,R,1\n", options).expect("a trace");
+        let accesses: Vec<Access> = reader.by_ref().map(|access| access.expect("an access")).collect();
+        assert_eq!((reader.format(), accesses.len(), reader.volumes().len()), (Format::Columns, 2, 1));
+        assert_eq!((accesses[1].at, accesses[0].op), (Some(Nanos::from_millis(2)), crate::Op::Write));
+        let told = told(b"1,2\n", Format::Columns.into());
+        assert_eq!(
+            told,
+            "the format of \"some.trace\" is named as columns, and they are not; list them, as in --columns \
+             time,volume,offset,size,op"
+        );
+    }
+
+    #[test]
+    fn text_of_two_bytes_a_character_is_told() {
+        let text = b"\xff\xfe1\x00,\x002\0\r\0\n\0";
+        for options in [Options::default(), Format::Spc.into(), Format::U32Le.into()] {
+            let told = told(text, options);
+            assert!(told.contains("UTF-16") && told.contains("iconv -f UTF-16 -t UTF-8"), "{told}");
+        }
     }
 
     #[test]
@@ -414,12 +534,6 @@ mod tests {
         assert!(error.len() < 512, "{error}");
         let fits = [&b"0\n#"[..], &vec![b'1'; (64 << 10) - 1], b"\n1\n"].concat().leak();
         assert_eq!(open(fits, Options::default()).expect("a trace").filter_map(Result::ok).count(), 2);
-        let mut many = "fio version 2 iolog\n".to_owned();
-        for number in 0..=VOLUMES_MAX {
-            many.push_str(&format!("f{number} read 0 1\n"));
-        }
-        let error = told(many.leak().as_bytes(), Options::default());
-        assert!(error.contains("line 4098: one of the 4096 volumes that came before is expected"), "{error}");
         let name = format!("fio version 2 iolog\n{} read 0 1\n", "n".repeat(NAME_BYTES_MAX + 1));
         assert!(told(name.leak().as_bytes(), Options::default()).contains("of at most 256 bytes"));
     }

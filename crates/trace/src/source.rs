@@ -9,9 +9,18 @@ use crate::error::{Misread, TraceError, excerpt};
 use crate::{Compression, reader};
 
 /// How much of the trace is in memory, bytes.
-const BUFFER_BYTES: usize = 256 << 10;
+pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 /// The longest line, bytes.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// The byte order mark that some programs write before UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Text without the byte order mark before it.
+#[inline]
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(MARK).unwrap_or(text)
+}
 
 /// A trace as a stream of bytes.
 pub(crate) struct Source {
@@ -97,7 +106,8 @@ impl Source {
         Ok(&head[..head.len().min(most)])
     }
 
-    /// Takes the next line, without its end; none after the last.
+    /// Takes the next line, without its end and without a byte order mark before it: files that were put one behind another have
+    /// them in their middle. None after the last.
     #[inline]
     pub(crate) fn line(&mut self) -> Result<Option<&[u8]>, TraceError> {
         let unread = &self.buffer[self.unread.clone()];
@@ -113,7 +123,7 @@ impl Source {
         // The last line may be without an end.
         self.unread.start = (line.end + 1).min(self.unread.end);
         let line = &self.buffer[line];
-        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+        Ok(Some(without_mark(line.strip_suffix(b"\r").unwrap_or(line))))
     }
 
     /// The length of the next line, whose end is not in the buffer.

@@ -133,6 +133,22 @@ fn streams_that_follow_each_other_are_one() {
     }
 }
 
+/// Tapes and block devices fill their last block with zeros, which was told as damage.
+#[test]
+fn zeros_behind_gzip_members_are_passed_over() {
+    let blocks = blocks(5000);
+    let member = |blocks: &[u32]| compress(Compression::Gzip, &bytes(blocks));
+    for zeros in [1, 511, 100_000] {
+        let padding = vec![0; zeros];
+        let padded = [&member(&blocks[..1234])[..], &padding, &member(&blocks[1234..]), &padding].concat();
+        let (found, error) = read(Dribble(padded.clone(), 0));
+        assert!(error.is_none() && found == blocks, "{zeros}: {error:?}");
+        let (found, error) = read(io::Cursor::new([&padded[..], b"garbage that is long enough"].concat()));
+        let told = error.expect("it is no member").to_string();
+        assert!(found == blocks && told.contains("is damaged"), "{zeros}: {told}");
+    }
+}
+
 #[test]
 fn a_stream_that_is_cut_off_is_an_error_after_all_that_came_before() {
     let blocks = blocks(300_000);

@@ -24,6 +24,12 @@ const SINGLE: &[&str] = &["trace"];
 fn abilities(format: Format) -> Abilities {
     let (has_times, tick, volumes, ops, unit) = match format {
         Format::Msr => (true, 100, &["usr_0", "usr_1", "web_0"][..], &OPS[..2], Some(1)),
+        Format::Alibaba => (true, 1000, &["0", "419"][..], &OPS[..2], Some(1)),
+        Format::Tencent => (true, 1_000_000_000, &["1063", "7"][..], &OPS[..2], Some(512)),
+        Format::Systor => (true, 1, &["0", "5"][..], &OPS[..2], Some(1)),
+        Format::Spc => (true, 1000, &["0", "1"][..], &OPS[..2], Some(512)),
+        Format::Vscsi => (true, 1000, SINGLE, OPS, Some(512)),
+        Format::Columns => (true, 1_000_000, &["a_b", "c_d"][..], OPS, Some(4096)),
         Format::Blkparse => (true, 1, &["8,0", "8,16", "253,0"][..], OPS, Some(512)),
         Format::Fio => (true, 1000, &["/dev/sdb", "a-file"][..], OPS, Some(1)),
         Format::OracleGeneral => (true, 1_000_000_000, SINGLE, READS, None),
@@ -58,6 +64,22 @@ fn access(format: Format, (time, volume, op, first, second): Drawn) -> Access {
     Access { at, volume: (volume % volumes.len()) as u32, op, place }
 }
 
+/// How most text in columns says what is done.
+fn letter(op: Op) -> char {
+    if op == Op::Write { 'W' } else { 'R' }
+}
+
+/// How a format is read.
+fn options(format: Format) -> Options {
+    let columns = "volume,op,offset:4KiB,size:4KiB,volume,time:ms".parse().expect("columns");
+    Options { columns: (format == Format::Columns).then_some(columns), ..format.into() }
+}
+
+/// All formats, that of listed columns too.
+fn all() -> Vec<Format> {
+    [&Format::ALL[..], &[Format::Columns]].concat()
+}
+
 /// Writes a trace that begins at some time of its own.
 fn write(format: Format, accesses: &[Access], begin: u64) -> Vec<u8> {
     let Abilities { tick, volumes, .. } = abilities(format);
@@ -77,6 +99,29 @@ fn write(format: Format, accesses: &[Access], begin: u64) -> Vec<u8> {
             Format::Msr => {
                 let volume = volume.replace('_', ",");
                 writeln!(text, "{ticks},{volume},{:?},{offset},{length},1\r", access.op)
+            }
+            Format::Alibaba => writeln!(text, "{volume},{},{offset},{length},{ticks}", letter(access.op)),
+            Format::Tencent => {
+                let (sector, sectors) = (offset / 512, length / 512);
+                writeln!(text, "{ticks},{sector},{sectors},{},{volume}", access.op as u8)
+            }
+            Format::Systor => {
+                let (seconds, nanos) = (ticks / 1_000_000_000, ticks % 1_000_000_000);
+                let letter = letter(access.op);
+                writeln!(text, "{seconds}.{nanos:09},0.1,{letter},{volume},{offset},{length}")
+            }
+            Format::Spc => {
+                let (seconds, micros, letter) = (ticks / 1_000_000, ticks % 1_000_000, letter(access.op));
+                writeln!(text, "{volume},{},{length},{letter},{seconds}.{micros:06}", offset / 512)
+            }
+            Format::Vscsi => {
+                let command = ["read", "0x2a", "66", "53"][access.op as usize];
+                writeln!(text, "{number},{length},1,{command},{},{ticks}", offset / 512)
+            }
+            Format::Columns => {
+                let (first, second) = volume.split_once('_').expect("two parts");
+                let (block, blocks) = (offset / 4096, length / 4096);
+                writeln!(text, "{first} {:?} {block} {blocks}\t{second} {ticks}", access.op)
             }
             Format::Blkparse => {
                 let (seconds, nanos) = (ticks / 1_000_000_000, ticks % 1_000_000_000);
@@ -112,11 +157,11 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_back(
-        format in 0..Format::ALL.len(),
+        format in 0..all().len(),
         drawn in prop::collection::vec(any::<Drawn>(), 1..200),
         begin in 0u64..1 << 30,
     ) {
-        let format = Format::ALL[format];
+        let format = all()[format];
         let mut accesses: Vec<Access> = drawn.into_iter().map(|drawn| access(format, drawn)).collect();
         // The first has the earliest time; volumes are numbered as they come.
         accesses.sort_by_key(|access| access.at);
@@ -127,7 +172,7 @@ proptest! {
             access.at = access.at.map(|at| Nanos(since(at)));
         }
         let text = write(format, &accesses, begin);
-        let mut reader = TraceReader::from_read("t", io::Cursor::new(text), Options::from(format)).expect("a trace");
+        let mut reader = TraceReader::from_read("t", io::Cursor::new(text), options(format)).expect("a trace");
         let mut found = Vec::new();
         for access in reader.by_ref() {
             found.push(access.expect("an access"));
@@ -142,8 +187,8 @@ proptest! {
     }
 
     #[test]
-    fn no_input_is_a_panic(format in 0..=Format::ALL.len(), bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let options = Options { format: Format::ALL.get(format).copied(), ..Options::default() };
+    fn no_input_is_a_panic(format in 0..=all().len(), bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let options = all().get(format).map_or_else(Options::default, |format| options(*format));
         if let Ok(reader) = TraceReader::from_read("t", io::Cursor::new(bytes), options) {
             for access in reader {
                 let _ = access.map_err(|error| error.to_string());

@@ -53,7 +53,7 @@ fn traces_of_numbers_are_read_when_their_format_is_named() {
         ("orm-busy", Format::U32Le, 5_000_000, 76_349, 0),
     ] {
         let path = folder.join(format!("{name}.trace.xz"));
-        let told = TraceReader::open(&path, None).expect_err("nobody can tell").to_string();
+        let told = TraceReader::open(&path, None).expect_err("it says nothing").to_string();
         assert!(told.contains("oracle-general, u32-be or u32-le"), "{told}");
         let found = count(TraceReader::open(&path, Some(format)).expect(name));
         assert_eq!(found, (accesses, blocks, successors), "{name} as {format}");

@@ -49,14 +49,26 @@ impl ByteCount {
     pub const fn gb(n: u64) -> ByteCount {
         ByteCount(n * 1_000_000_000)
     }
+}
 
-    /// The same number in the binary unit of the same prefix, as 1GiB for 1GB; none where the size is not a whole number
-    /// of a decimal unit from MB on.
-    pub fn in_binary_unit(self) -> Option<ByteCount> {
-        let whole = |(_, (_, decimal)): &(_, (_, u64))| self.0 >= *decimal && self.0.is_multiple_of(*decimal);
-        let (binary, decimal) =
-            UNITS[..BINARY - 1].iter().zip(UNITS[BINARY..].iter().copied()).find(whole)?;
-        Some(ByteCount((self.0 / decimal.1).checked_mul(binary.1)?))
+impl ByteCount {
+    /// As many of the binary unit as it has of a decimal one: 1GiB of 1GB.
+    pub(crate) fn in_binary_units(self) -> Option<ByteCount> {
+        let (binary, decimal) = UNITS[..UNITS.len() - 1].split_at(BINARY);
+        let of = |(binary, decimal): (&(&str, u64), &(&str, u64))| {
+            let count = self.0 / decimal.1;
+            (count > 0 && self.0.is_multiple_of(decimal.1))
+                .then(|| count.checked_mul(binary.1).map(ByteCount))?
+        };
+        binary.iter().zip(decimal).find_map(of)
+    }
+
+    /// In the largest unit that divides it; what is no whole KiB or MB, in bytes.
+    fn exact(self) -> String {
+        let divides = |factor: u64| factor != 1_000 && self.0 >= factor && self.0.is_multiple_of(factor);
+        let units = UNITS.iter().filter(|(_, factor)| divides(*factor));
+        let (unit, factor) = units.max_by_key(|(_, factor)| *factor).unwrap_or(&("B", 1));
+        format!("{}{unit}", self.0 / factor)
     }
 }
 
@@ -112,8 +124,12 @@ impl FromStr for ByteCount {
 }
 
 impl fmt::Display for ByteCount {
-    /// Exact in the largest unit that divides it (`8KiB`, `300GB`), else with two decimals of a binary unit.
+    /// Exact in the largest unit that divides it (`8KiB`, `300GB`), else with two decimals of a binary unit. Always exact with
+    /// `{:#}`, which is for messages that compare sizes: rounded, a wrong one may look like a right one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            return f.pad(&self.exact());
+        }
         // What is no whole KiB, and less than a MB, is told in bytes: 1kB reads like 1KiB.
         let exact = |factor: u64| {
             factor > 1
@@ -194,11 +210,20 @@ mod tests {
     }
 
     #[test]
-    fn a_decimal_size_has_a_binary_one() {
-        assert_eq!(ByteCount::gb(1).in_binary_unit(), Some(ByteCount::gib(1)));
-        assert_eq!(ByteCount(1_500_000).in_binary_unit(), None);
-        assert_eq!(ByteCount(0).in_binary_unit(), None);
-        assert_eq!(ByteCount(5_000_000).in_binary_unit(), Some(ByteCount::mib(5)));
+    fn messages_that_compare_sizes_have_them_exact() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (4095, "4095B"),
+            (4096, "4KiB"),
+            (1_000_000_000, "1GB"),
+            (1 << 30, "1GiB"),
+            (999_997_440, "976560KiB"),
+            (1_234_567, "1234567B"),
+            (3776 << 20, "3776MiB"),
+            (5000, "5000B"),
+        ] {
+            assert_eq!(format!("{:#}", ByteCount(bytes)), text);
+        }
     }
 
     #[test]

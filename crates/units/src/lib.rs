@@ -5,6 +5,7 @@
 mod bytes;
 mod extent;
 mod lba;
+mod size_rule;
 mod time;
 mod words;
 mod write_cache;
@@ -12,6 +13,7 @@ mod write_cache;
 pub use bytes::{ByteCount, ParseByteCountError};
 pub use extent::{ExtentId, PAGE_SECTORS, SlotRef};
 pub use lba::{Lba, SECTOR_BYTES, SectorCount};
+pub use size_rule::SizeRule;
 pub use time::Nanos;
 pub use words::{counted, named};
 pub use write_cache::{UnknownWriteCache, WriteCache};

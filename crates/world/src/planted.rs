@@ -54,6 +54,8 @@ pub enum PlantedBug {
     ScrubBelievesFirstCopy,
     /// A partial page is completed with what lies on the drive, not with what the log holds.
     MergeOldPage,
+    /// A write that fills a small log is delayed although nothing is dirty that could make room.
+    DelayWhenNothingIsDirty,
     /// Parity is modified from zeros that a drive holds in the place of a page that was given up.
     TrustGivenUpPage,
     /// After a restart a column that was moving counts as moved.
@@ -161,7 +163,7 @@ impl PlantedBug {
     }
 
     /// All that the fault simulator looks for.
-    pub const ALL: [PlantedBug; 57] = [
+    pub const ALL: [PlantedBug; 58] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -183,6 +185,7 @@ impl PlantedBug {
         PlantedBug::ForgetFrozenPage,
         PlantedBug::ScrubBelievesFirstCopy,
         PlantedBug::MergeOldPage,
+        PlantedBug::DelayWhenNothingIsDirty,
         PlantedBug::TrustGivenUpPage,
         PlantedBug::BelieveNewPlaceEarly,
         PlantedBug::EraseWhoJoinedAgain,

@@ -105,6 +105,7 @@ fn member(number: u16, group: u32) -> Member {
         class: DriveClass::Disk,
         state: MemberState::Active,
         leaving: false,
+        role: Default::default(),
         group,
         path: String::new(),
     }

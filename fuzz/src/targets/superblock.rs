@@ -32,6 +32,7 @@ fn seeds() -> Vec<Vec<u8>> {
         class: DriveClass::Flash,
         state,
         leaving: false,
+        role: Default::default(),
         group: 0,
         path: format!("/dev/disk/by-id/d{number}"),
     };

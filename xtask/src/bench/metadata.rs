@@ -212,6 +212,7 @@ impl Pool {
             class: DriveClass::Disk,
             state: MemberState::Active,
             leaving: false,
+            role: Default::default(),
             group: 0,
             path: String::new(),
         };

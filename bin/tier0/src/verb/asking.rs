@@ -9,6 +9,7 @@ use serde::Serialize;
 use tier0_control::admin::{AdminReply, AdminRequest, DriveStatus, PoolStatus, Status};
 use tier0_description::Description;
 use tier0_description::facts::DriveState;
+use tier0_pool::Space;
 use tier0_units::{ByteCount, counted, named};
 
 use super::config::facts;
@@ -21,7 +22,7 @@ use crate::patience::within;
 /// How long files may take that the array file or the server names.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
-/// A thin volume that is to become larger than so many times its pool takes consent: no administrator promises more in earnest.
+/// A thin volume that is to become larger than so many times its pool takes consent: most likely the size is a typing error.
 const RESIZE_FACTOR: u64 = 10;
 
 /// How the answer is given.
@@ -49,6 +50,9 @@ struct Answer<'a> {
     text: &'a str,
     /// What was asked for.
     what: &'a AdminRequest,
+    /// What an administrator should know of it, one sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 /// Has the array of the file at `array` carry out `request`, and says how it went.
@@ -67,6 +71,8 @@ pub(super) fn carry_out(
     });
     let done = asked.and_then(sentence);
     let done = done.map(|text| with_what_is_left(text, array, request));
+    let notes = if done.is_ok() { overcommitment(array, request) } else { Vec::new() };
+    notes.iter().for_each(|note| tracing::warn!("{note}"));
     if !answering.json {
         return print(&format!("{}\n", wrapped(&done?, "")));
     }
@@ -74,8 +80,27 @@ pub(super) fn carry_out(
         Ok(text) => ("done", text.as_str()),
         Err(failure) => (failure.result(), &*failure.text().unwrap_or_default()),
     };
-    print(&json(&Answer { result, text, what: request }))?;
+    print(&json(&Answer { result, text, what: request, notes }))?;
     done.map(|_| ())
+}
+
+/// What to tell of the pool of a thin volume that was made or has grown, where that is promised more than it has. Nothing
+/// where the server is gone.
+fn overcommitment(array: &Path, request: &AdminRequest) -> Vec<String> {
+    let volume = match request {
+        AdminRequest::VolumeCreate { name, .. } => name,
+        AdminRequest::VolumeClone { name, .. } => name,
+        AdminRequest::VolumeResize { volume, .. } => volume,
+        _ => return Vec::new(),
+    };
+    let Ok(status) = Addressee::of(array).and_then(|server| server.status()) else { return Vec::new() };
+    let is_its = |pool: &&PoolStatus| pool.volumes.iter().any(|one| one.thin && one.name == *volume);
+    let told = |pool: &PoolStatus| {
+        let (usable, promised) =
+            (ByteCount(pool.space.usable_bytes), ByteCount(pool.space.provisioned_bytes));
+        (promised > usable).then(|| Space::overcommitment(&pool.name, usable, promised))
+    };
+    status.pools.iter().filter(is_its).filter_map(told).collect()
 }
 
 /// What was done, and what the array file still says of it.
@@ -84,6 +109,23 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
     match request {
         AdminRequest::VolumeDelete { volume, .. } if file.volumes.iter().any(|one| one.name == *volume) => {
             format!("{text}; remove it from the array file too, or the next start creates it again, empty")
+        }
+        AdminRequest::VolumeRename { volume, name } if volume != name => {
+            match file.volumes.iter().any(|one| one.name == *volume) {
+                true => format!(
+                    "{text}; rename it in the array file too, or the next start creates an empty volume {volume:?}"
+                ),
+                false => text,
+            }
+        }
+        AdminRequest::VolumeShrink { volume, size, .. } => {
+            let named = file.volumes.iter().find(|one| one.name == *volume);
+            match named.map(|named| named.sectors.bytes()).filter(|in_file| in_file != size) {
+                Some(in_file) => {
+                    format!("{text}; the array file still says {in_file}, which has no effect: correct it")
+                }
+                None => text,
+            }
         }
         AdminRequest::VolumeCache { volume, read, write } => {
             let named = file.volumes.iter().find(|one| one.name == *volume);
@@ -170,6 +212,7 @@ fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreeme
             | AdminRequest::DriveRemove { force: true, .. }
             | AdminRequest::VolumeDelete { .. }
             | AdminRequest::VolumeResize { .. }
+            | AdminRequest::VolumeShrink { .. }
     );
     if yes || !costs {
         return Ok(());
@@ -217,7 +260,7 @@ fn overwriting(
         Err(Failure::Held(refused)) => {
             // The remedy behind the fact is to ask for what has been asked for.
             let held = refused.split("; ").next().unwrap_or_default();
-            consent::obtain(&format!("{held}: it is overwritten, and its data is lost"), false)?;
+            consent::obtain(&format!("{held}: all data on it will be lost"), false)?;
             server.ask(request)
         }
         // What is refused for another reason may be done with force.
@@ -235,11 +278,8 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             let drive = &pool.drives[place];
             match drive.state {
                 DriveState::Active => Some(without_drive(pool, drive)),
-                _ => (pool.integrity.unrecoverable > 0).then(|| {
-                    format!(
-                        "drive {name:?} may hold the last good copies of unrecoverable pages, which are given up"
-                    )
-                }),
+                _ => (pool.integrity.unrecoverable > 0)
+                    .then(|| format!("pages that have a valid copy on drive {name:?} only are lost")),
             }
         }
         AdminRequest::VolumeDelete { volume: name, .. } => {
@@ -248,12 +288,10 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             let (size, holds) = (ByteCount(volume.size_bytes), ByteCount(volume.mapped_bytes));
             let stays = match volume.family.as_slice() {
                 [] => String::new(),
-                [other] => format!("; the data it shares with {other} stays"),
-                others => format!("; the data it shares with {} related volumes stays", others.len()),
+                [other] => format!("; volume {other}, which shares data with it, keeps its own"),
+                others => format!("; the {} volumes that share data with it keep their own", others.len()),
             };
-            Some(format!(
-                "volume {name:?} ({size}) and the {holds} stored in it are deleted permanently{stays}"
-            ))
+            Some(format!("volume {name:?} of {size} is deleted with all its data ({holds}){stays}"))
         }
         AdminRequest::VolumeResize { volume: name, size } => {
             let found = |pool: &'_ PoolStatus| pool.volumes.iter().position(|volume| volume.name == *name);
@@ -263,12 +301,22 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             // A thick one is refused.
             (is_far && volume.thin).then(|| {
                 format!(
-                    "volume {name:?} grows from {} to {size}, but pool {} has {} in all, and volumes cannot shrink",
+                    "volume {name:?} grows from {} to {size}, more than {RESIZE_FACTOR} times the size of pool {} ({})",
                     ByteCount(volume.size_bytes),
                     pool.name,
                     ByteCount(pool.space.usable_bytes)
                 )
             })
+        }
+        AdminRequest::VolumeShrink { volume: name, size, .. } => {
+            let mut volumes = status.pools.iter().flat_map(|pool| &pool.volumes);
+            // One that is not larger is refused, or left as it is.
+            let volume = volumes.find(|volume| volume.name == *name && volume.size_bytes > size.0)?;
+            Some(format!(
+                "volume {name:?} shrinks from {} to {size}: all data beyond {size} is lost, so shrink the file system on it \
+                 first",
+                ByteCount(volume.size_bytes)
+            ))
         }
         _ => None,
     }
@@ -280,20 +328,20 @@ fn without_drive(pool: &PoolStatus, drive: &DriveStatus) -> String {
         others.filter(|other| other.state == DriveState::Active).map(|other| other.chunklets_free).sum();
     let until = match free < drive.chunklets_used {
         true => format!(
-            "until a drive is added: the others have {} for the {} in use",
+            "the others have {} for the {} it uses, so the pool stays degraded until a drive is added",
             counted(free, "free chunklet"),
             drive.chunklets_used
         ),
-        false => "until its data is rebuilt on the other drives".to_owned(),
+        false => "the pool is degraded until the rebuild on the other drives ends".to_owned(),
     };
     let less = match pool.raid.split(' ').next().unwrap_or_default() {
         "raid6" => "survives one further failure instead of two",
         "raid5" | "raid50" => "survives no further failure",
-        "raid1" | "raid10" => "keeps only one copy of the data on this drive",
+        "raid1" | "raid10" => "keeps a single copy of the data on this drive",
         _ => "is less redundant",
     };
     format!(
-        "drive {:?} is taken out of service: pool {} ({}) {less} {until}",
+        "drive {:?} goes out of service: pool {} ({}) {less}, and {until}",
         drive.name, pool.name, pool.raid
     )
 }

@@ -31,8 +31,8 @@ Examples:
 /// Where entries come from.
 #[derive(Args, Debug, Default)]
 pub(crate) struct CatalogSource {
-    /// Add or override entries from the files in this directory (docs/catalog.md)
-    #[arg(long = "catalog", value_name = "DIR")]
+    /// Add or override entries from a file, or the files in a directory (docs/catalog.md)
+    #[arg(long = "catalog", value_name = "PATH")]
     dir: Option<PathBuf>,
 }
 

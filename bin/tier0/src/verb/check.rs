@@ -8,7 +8,8 @@ use clap::Args;
 use serde::Serialize;
 use tier0_array::ArrayError;
 use tier0_array::open::{
-    Displaced, OpenOptions, look_at_places, look_for_copies, rehearse, rehearse_creation, witness_fault,
+    Displaced, OpenOptions, PoolLayout, Rehearsal, is_virtual, look_at_places, look_for_copies, rehearse,
+    rehearse_creation, witness_fault,
 };
 use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_description::facts::PoolFacts;
@@ -17,6 +18,7 @@ use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
 use tier0_world::net::PeerAddress;
 
 use super::config::facts;
+use super::layout;
 use crate::addresses::{self, Patience, absent_directory, closed_directory, is_other_file};
 use crate::control::{ask_if_served, served_already};
 use crate::failure::Failure;
@@ -37,10 +39,11 @@ Examples:
       what the file would do at the next start; nothing is written
   tier0 check array.toml --json
 
-Ends with 2 where tier0 serve would refuse the file. Of an array that is
-served, everything is compared; of one that is not, the drives are read. One
-that is not created yet is refused by tier0 serve; what is told then is
-whether the sizes of its drives let tier0 create make it.";
+Of an array that is served, everything is compared; of one that is not, the
+drives are read: ends with 2 where tier0 serve would refuse the file. Of an
+array that does not exist yet, the layout is shown that tier0 create would
+make, with what volumes can use: ends with 2 where tier0 create would refuse
+the file. Arrays of modelled drives are laid out as tier0 load runs them.";
 
 /// Says what a file would do.
 #[derive(Args, Debug)]
@@ -66,8 +69,34 @@ struct Found {
     refused: bool,
     /// Whether the array is served, so that everything was compared.
     served: bool,
-    /// One sentence each; first why a start would be refused.
+    /// `served`, `not-served`, `not-created`, or of what nothing can be created: `in-memory`, `modelled`.
+    state: State,
+    /// One sentence each; first why a start would be refused, or a creation of an array that does not exist yet.
     findings: Vec<String>,
+    /// What `tier0 create` would make of an array that does not exist yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layout: Option<Rehearsal>,
+}
+
+/// What is known of the array beside its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    Served,
+    NotServed,
+    NotCreated,
+    InMemory,
+    Modelled,
+}
+
+/// What was found of an array.
+struct Looked {
+    state: State,
+    /// Why a start or a creation would be refused.
+    refusals: Vec<String>,
+    /// What else is to be told.
+    told: Vec<String>,
+    layout: Option<Rehearsal>,
 }
 
 /// Says it.
@@ -75,33 +104,42 @@ pub(crate) fn run(verb: &Check) -> Result<(), Failure> {
     let description = Description::read(&verb.array).map_err(Failure::input)?;
     Accesses::of(&description)?;
     let facts = facts(&description)?;
-    let served = facts.is_some();
-    let (refusals, told) = match facts {
+    let looked = match facts {
         Some(facts) => {
             let description = description.clone();
-            within(LOOK_LIMIT, move || compare(&description, &facts)).ok_or_else(|| {
+            let compared = within(LOOK_LIMIT, move || compare(&description, &facts)).ok_or_else(|| {
                 Failure::Run(
                     "a file that the array file or the server names does not answer; \"tier0 status\" shows the drives".into(),
                 )
-            })??
+            })?;
+            Looked::without_layout(State::Served, compared?)
         }
         None => look(&description, &verb.array)?,
     };
+    let Looked { state, refusals, told, layout } = looked;
     let first = refusals.first().cloned();
     let found = Found {
         result: if first.is_some() { "refused" } else { "done" },
         text: first.clone().unwrap_or_default(),
         array: description.name.clone(),
         refused: first.is_some(),
-        served,
+        served: state == State::Served,
+        state,
         findings: refusals.into_iter().chain(told).collect(),
+        layout,
     };
     if verb.json {
         print(&json(&found))?;
-    } else if first.is_none() {
-        print(&text(&description, &found))?;
+    } else if first.is_none() || found.layout.is_some() {
+        print(&text(&description, &verb.array, &found))?;
     }
     first.map_or(Ok(()), |text| Err(Failure::Input(text)))
+}
+
+impl Looked {
+    fn without_layout(state: State, (refusals, told): Findings) -> Looked {
+        Looked { state, refusals, told, layout: None }
+    }
 }
 
 /// Why a start with this file would be refused, and what else is to be told.
@@ -137,13 +175,20 @@ fn refusals_without(description: &Description, displaced: &[Displaced]) -> Resul
     }
 }
 
-/// Of the drives of an array that no server serves.
-fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
+/// Of an array that no server serves.
+fn look(description: &Description, file: &Path) -> Result<Looked, Failure> {
+    if is_virtual(description) {
+        let layout = rehearse_creation(description)?;
+        return Ok(laid_out(State::Modelled, (Vec::new(), description.all_notes()), layout));
+    }
     let (mut refusals, mut told) = of_file(description, Asker::WhoStarts);
-    told.extend(
-        rehearse(description, &OpenOptions::default())
-            .map_err(|error| not_to_be_started(description, file, error))?,
-    );
+    let rehearsed = match rehearse(description, &OpenOptions::default()) {
+        Ok(warnings) => {
+            told.extend(warnings);
+            None
+        }
+        Err(error) => Some(not_created(description, file, error)?),
+    };
     // Asked last: a server that has the drives may listen there itself.
     refusals.extend(addresses::taken(LISTEN, &description.listen, Patience::Look));
     if description.listen.is_empty() {
@@ -151,29 +196,36 @@ fn look(description: &Description, file: &Path) -> Result<Findings, Failure> {
         // A start may be given another address.
         told.extend(addresses::taken("a start without --listen", &default, Patience::Look));
     }
-    Ok((refusals, told))
+    Ok(match rehearsed {
+        Some(layout) => laid_out(State::NotCreated, (refusals, told), layout),
+        None if description.drives.iter().all(|drive| drive.path.is_none()) => {
+            laid_out(State::InMemory, (refusals, told), rehearse_creation(description)?)
+        }
+        None => Looked::without_layout(State::NotServed, (refusals, told)),
+    })
 }
 
-/// Why a start is refused; where the array may not have been created yet, also what would refuse its creation.
-fn not_to_be_started(description: &Description, file: &Path, error: ArrayError) -> Failure {
+/// With the layout of an array that does not exist, and what is to be told of it.
+fn laid_out(state: State, (mut refusals, mut told): Findings, layout: Rehearsal) -> Looked {
+    told.extend(layout.pools.iter().filter_map(PoolLayout::overcommitment));
+    let held = layout.overwrites.iter().map(|held| held.text.clone());
+    refusals.extend(held);
+    Looked { state, refusals, told, layout: Some(layout) }
+}
+
+/// What a creation would make, where the array does not exist.
+///
+/// # Errors
+/// Why a start is refused for another reason, or why a creation would be refused.
+fn not_created(description: &Description, file: &Path, error: ArrayError) -> Result<Rehearsal, Failure> {
     let is_not_created = error.is_without_pool();
     match served_already(description, file, error) {
-        Failure::Input(text) if is_not_created => Failure::Input(match rehearse_creation(description) {
-            Ok(()) if sizes_are_known(description) => format!("{text}, which the sizes of its drives allow"),
-            Ok(()) => text,
-            Err(fault) => {
-                let fault = Failure::input(fault).text().unwrap_or_default();
-                format!("{text}, which is refused as it is: {fault}")
-            }
+        Failure::Input(text) if is_not_created => rehearse_creation(description).map_err(|fault| {
+            let fault = Failure::input(fault).text().unwrap_or_default();
+            Failure::Input(format!("{text}, which is refused as it is: {fault}"))
         }),
-        failure => failure,
+        failure => Err(failure),
     }
-}
-
-/// Whether it is known how large each drive is, or would be made.
-fn sizes_are_known(description: &Description) -> bool {
-    let is_there = |path: &PathBuf| path.exists();
-    description.drives.iter().all(|drive| drive.size.is_some() || drive.path.as_ref().is_some_and(is_there))
 }
 
 /// Whether a start would be by the user who asks.
@@ -217,14 +269,38 @@ fn homeless_control(description: &Description) -> Option<String> {
     ))
 }
 
-fn text(description: &Description, found: &Found) -> String {
-    let read = match found.served {
-        true => "compared with the array that is served: a start would not be refused",
-        false => "no server serves it; as its drives are, a start would not be refused",
+fn text(description: &Description, file: &Path, found: &Found) -> String {
+    let file = file.display();
+    let read = match (found.state, found.refused) {
+        (State::Served, _) => "running; compared with the running array, checks passed".to_owned(),
+        (State::NotServed, _) => "not running; checks passed".to_owned(),
+        (State::NotCreated, false) => {
+            format!("the array does not exist yet; \"tier0 create {file}\" would make this layout")
+        }
+        (State::NotCreated, true) => {
+            format!("the array does not exist yet; \"tier0 create {file}\" would refuse to make this layout")
+        }
+        (State::InMemory, _) => {
+            format!("the array is memory; \"tier0 serve {file}\" makes this layout at each start")
+        }
+        (State::Modelled, _) => {
+            format!("its drives are models; \"tier0 load {file}\" runs this layout in virtual time")
+        }
     };
-    let mut text = format!("{}\n{}\n", wrapped(&description.outline(), "  "), wrapped(read, "  "));
+    let mut text = format!("{}\n{}\n", wrapped(&description.outline(), "  "), wrapped(&read, "  "));
     for finding in &found.findings {
         text.push_str(&format!("{}\n", wrapped(&format!("  ! {finding}"), "    ")));
+    }
+    if let Some(rehearsal) = &found.layout {
+        let made = &rehearsal.files_to_make;
+        if !made.is_empty() {
+            text.push_str(&format!(
+                "{}\n",
+                wrapped(&format!("  files to be made: {}", made.join(", ")), "    ")
+            ));
+        }
+        let pools: Vec<&PoolLayout> = rehearsal.pools.iter().collect();
+        text.push_str(&format!("\n{}", layout::text(&pools)));
     }
     text
 }

@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use tier0_array::ArrayError;
-use tier0_array::open::{CreateOptions, GroupSummary, OpenArray, create};
-use tier0_description::{Description, GroupDescription, PoolDescription};
-use tier0_units::{ByteCount, counted, named};
+use tier0_array::open::{CreateOptions, GroupLayout, OpenArray, create};
+use tier0_description::Description;
+use tier0_units::{ByteCount, named};
 
 use super::asking::Agreement;
+use super::layout;
 use crate::consent;
 use crate::control::{check_not_served, served_already};
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, rendered, table, wrapped};
+use crate::output::{json, print};
 use crate::sockets::Accesses;
 
 const EXAMPLES: &str = "\
@@ -65,6 +66,10 @@ struct CreatedPool<'a> {
     drives: usize,
     usable_bytes: u64,
     free_bytes: u64,
+    /// The size of all volumes.
+    promised_bytes: u64,
+    /// Whether that is more than they can use.
+    overcommitted: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     groups: Vec<CreatedGroup<'a>>,
 }
@@ -114,10 +119,11 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
         }
         created => created.map_err(|error| served_already(&description, &verb.array, error))?,
     };
-    for note in notes.into_iter().chain(sparse_files(&description)) {
+    let overcommitted = array.layouts().filter_map(|pool| pool.overcommitment());
+    for note in notes.into_iter().chain(sparse_files(&description)).chain(overcommitted) {
         tracing::warn!("{note}");
     }
-    print(&if verb.json { json(&created(&array)) } else { text(verb, &description, &array) })
+    print(&if verb.json { json(&created(&array)) } else { text(verb, &array) })
 }
 
 fn overwrite(verb: &Create, description: &Description) -> Result<OpenArray, Failure> {
@@ -168,100 +174,39 @@ fn what_is_lost(held: &ArrayError) -> String {
 }
 
 impl CreatedGroup<'_> {
-    fn of(group: &GroupSummary) -> CreatedGroup<'_> {
-        CreatedGroup {
-            name: &group.name,
-            raid: &group.level,
-            drives: group.drives,
-            usable_bytes: group.usable.0,
-            free_bytes: group.free.0,
-        }
+    /// None of a group without a name.
+    fn of(group: &GroupLayout) -> Option<CreatedGroup<'_>> {
+        Some(CreatedGroup {
+            name: group.name.as_deref()?,
+            raid: &group.raid,
+            drives: group.drives.len(),
+            usable_bytes: group.usable_bytes,
+            free_bytes: group.free_bytes,
+        })
     }
 }
 
 fn created(array: &OpenArray) -> Created<'_> {
-    let pools = array.pools().map(|pool| CreatedPool {
-        name: pool.name,
-        raid: pool.level,
-        drives: pool.drives,
-        usable_bytes: pool.usable.0,
-        free_bytes: pool.free.0,
-        groups: pool.groups.iter().map(CreatedGroup::of).collect(),
+    let pools = array.layouts().map(|pool| CreatedPool {
+        name: &pool.name,
+        raid: &pool.raid,
+        drives: pool.drives.len(),
+        usable_bytes: pool.usable_bytes,
+        free_bytes: pool.free_bytes,
+        promised_bytes: pool.promised_bytes,
+        overcommitted: pool.overcommitted,
+        groups: pool.groups.iter().filter_map(CreatedGroup::of).collect(),
     });
     let volumes = array.volumes().map(|(name, size)| CreatedVolume { name, size_bytes: size.0 });
     Created { array: array.name(), pools: pools.collect(), volumes: volumes.collect() }
 }
 
-fn text(verb: &Create, description: &Description, array: &OpenArray) -> String {
-    let mut pools = table(&["pool", "raid", "drives", "usable", "free"]);
-    for pool in array.pools() {
-        pools.add_row([
-            pool.name.to_owned(),
-            pool.level.to_owned(),
-            pool.drives.to_string(),
-            pool.usable.to_string(),
-            pool.free.to_string(),
-        ]);
-        for group in pool.groups {
-            pools.add_row([
-                format!("  group {}", group.name),
-                group.level.clone(),
-                group.drives.to_string(),
-                group.usable.to_string(),
-                group.free.to_string(),
-            ]);
-        }
-    }
-    align_right(&mut pools, [2, 3, 4]);
-    let mut volumes = table(&["volume", "size"]);
-    for (name, size) in array.volumes() {
-        volumes.add_row([name.to_owned(), size.to_string()]);
-    }
-    align_right(&mut volumes, [1]);
+fn text(verb: &Create, array: &OpenArray) -> String {
+    let layouts: Vec<_> = array.layouts().collect();
     format!(
-        "array {} is created; \"tier0 serve {}\" serves it\n\n{}\n{}\n{}\n",
+        "array {} is created; \"tier0 serve {}\" serves it\n\n{}",
         array.name(),
         verb.array.display(),
-        rendered(&pools),
-        uses(description),
-        rendered(&volumes)
-    )
-}
-
-/// What the drives of pools are for whose write log has drives of its own choice, a line each.
-fn uses(description: &Description) -> String {
-    let with_log = description.pools.iter().filter(|pool| !pool.log_drives.is_empty());
-    with_log.map(|pool| format!("{}\n", wrapped(&use_of(description, pool), "  "))).collect()
-}
-
-fn use_of(description: &Description, pool: &PoolDescription) -> String {
-    let names = |drives: &[usize]| {
-        drives.iter().map(|drive| description.drives[*drive].name.as_str()).collect::<Vec<_>>().join(", ")
-    };
-    let alone: Vec<usize> =
-        pool.log_drives.iter().copied().filter(|drive| !pool.drives.contains(drive)).collect();
-    let has_cache = pool.flash_cache.bytes.is_some_and(|bytes| bytes.0 > 0);
-    let nothing = if has_cache { "no data" } else { "nothing else" };
-    let alone = match alone.len() {
-        0 => String::new(),
-        count if count == pool.log_drives.len() => format!(", which hold {nothing}"),
-        _ => format!(", of which {} hold {nothing}", names(&alone)),
-    };
-    let data = |group: &GroupDescription| {
-        let sets = counted(group.raid.set_size as u64, "drive");
-        let of = if group.name.is_empty() { String::new() } else { format!("group {} ", group.name) };
-        format!("{of}in sets of {sets} on {}", names(&group.drives))
-    };
-    let data: Vec<String> = pool.groups.iter().map(data).collect();
-    let cache = pool.flash_cache.bytes.filter(|bytes| bytes.0 > 0);
-    let cache = cache.map_or_else(String::new, |bytes| match &pool.flash_cache.drives[..] {
-        [] => format!("; a flash cache of {bytes} on its flash drives"),
-        drives => format!("; a flash cache of {bytes} on {}", names(drives)),
-    });
-    format!(
-        "pool {}: data {}; the write log on {}{alone}{cache}",
-        pool.name,
-        data.join(", "),
-        names(&pool.log_drives)
+        layout::text(&layouts)
     )
 }

@@ -1,4 +1,5 @@
-//! `tier0 iostat`: what volumes, log, tables and drives of a running array do, as tables or JSON, once or again and again.
+//! `tier0 iostat`: I/O statistics of the volumes, connections, log, tables and drives of a running array, as tables or JSON,
+//! once or periodically.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,32 +20,33 @@ use crate::output::{align_right, json, json_line, print, rendered, table, wrappe
 const EXAMPLES: &str = "\
 Examples:
   tier0 iostat array.toml
-      since the array started
+      since the server started
   tier0 iostat array.toml 1 3
-      three times, of one second each; without a count until Ctrl-C
-  tier0 iostat array.toml 1 3 --json | jq -c .pools[].volumes[]
+      three reports of one second each; without a count until Ctrl-C
+  tier0 iostat array.toml 0.5 4 --json | jq -c .pools[].volumes[]
 
 Columns: requests and MB (10^6 bytes) per second; mean and 99th percentile of
 the latency in ms, of reads and of writes; queue is the mean number of requests
-under way. A request over NBD of more than 128 KiB counts as several, each from
-its begin on. Volumes and groups count what hosts ask; VOLUME from HOST: what one
-connection asks; log: records until they are stable in every copy; destage:
-batches of pages from memory to their sets; tables: checksums that memory did
-not have; drives: all of that, and metadata, rebuilds and scrubs. Discards and
-flushes are in the JSON.
+in flight. An NBD request of more than 128 KiB counts as several, each timed
+from the start of the request. Rows: volumes and groups count the requests of
+all clients; VOLUME from CLIENT #N counts those of one connection, N being its
+session number; log: records until they are stable in every copy; destage:
+batches of pages from memory to their sets; tables: checksums read from drives
+because memory did not have them; drives: all of that, and metadata, rebuilds
+and scrubs. Discards and flushes are in the JSON.
 
-Write cache: how full memory and log are now, in percent of what writers get (of
-several shards the fullest). Below the low watermark pages are destaged when they
-have aged; from there on by need, faster the fuller it is; at the high watermark
-writers are delayed. Pages of 4 KiB destaged per second, by what the level was
-when their batch was begun: idle (below the low watermark), watermark (between
-the two) and forced (writers are delayed); demanded: somebody waited for it, such
-as writes to a volume without write cache, clones, scrubs. delayed/s: writes that
-had waited for room; delay ms: for how long, on average.
+Write cache: how full memory and log are now, in percent of what writers may
+use (of several shards the fullest). Below the low watermark only idle pages are
+destaged; above it on demand, faster the fuller it is; at the high watermark
+writers are delayed. Pages of 4 KiB destaged per second, by the level when their
+batch started: idle (below the low watermark), watermark (between the two) and
+forced (writers are delayed); demanded: requested by writes to a volume without
+write cache, by clones or by scrubs. delayed/s: writes that waited for room;
+delay ms: their mean wait.
 
-Read cache: reads that looked for their pages in memory and found them there,
-because they had been read, written or read ahead. Flash cache: reads that looked
-for what memory did not have, and what was written to flash.";
+Read cache: hit rate of reads in memory, by how the pages came there: earlier
+reads, writes, or read-ahead. Flash cache: hit rate of reads that missed memory,
+and bytes written to flash.";
 
 /// What an array's volumes, log, tables and drives do.
 #[derive(Args, Debug)]
@@ -53,10 +55,10 @@ pub(crate) struct Iostat {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// Seconds that a report is of; without, one report since the start
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    interval: Option<u32>,
-    /// How many reports; without, until Ctrl-C
+    /// Seconds between reports, fractions allowed; without, one report since the server started
+    #[arg(value_parser = interval)]
+    interval: Option<Duration>,
+    /// Number of reports; without, until Ctrl-C
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
     /// Print JSON, with an interval one object per line
@@ -75,13 +77,13 @@ pub(crate) fn run(verb: &Iostat) -> Result<(), Failure> {
         _ => Err(misunderstood()),
     };
     let mut before = ask()?;
-    let Some(seconds) = verb.interval else {
+    let Some(interval) = verb.interval else {
         let rates = Rates::between(&IoReport::default(), &before);
         return print(&if verb.json { json(&rates) } else { rates.text() });
     };
     let mut left = verb.count.unwrap_or(u32::MAX);
     while left > 0 {
-        pause(Duration::from_secs(seconds.into()));
+        pause(interval);
         let now = ask()?;
         let rates = Rates::between(&before, &now);
         print(&if verb.json { json_line(&rates) } else { rates.text() })?;
@@ -89,6 +91,18 @@ pub(crate) fn run(verb: &Iostat) -> Result<(), Failure> {
         left -= u32::from(verb.count.is_some());
     }
     Ok(())
+}
+
+/// The shortest and the longest time between reports, in seconds. Asking takes some milliseconds.
+const INTERVALS_S: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
+
+/// Reads a number of seconds.
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|seconds| INTERVALS_S.contains(seconds));
+    let (min, max) = (INTERVALS_S.start(), INTERVALS_S.end());
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("{text:?} is not a number of seconds from {min} to {max}; use 1"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the terminal's time, not the engine's")]
@@ -227,14 +241,14 @@ impl PoolRates {
             0 => String::new(),
             count => format!("  and {} {which}\n", counted(count as u64, "connection")),
         };
-        told(idle, "without requests") + &told(self.connections_left_out, "that asked for less")
+        told(idle, "without requests") + &told(self.connections_left_out, "with fewer requests")
     }
 
     /// What the read cache has brought.
     fn cached(&self, seconds: f64) -> String {
         let Some(cache) = self.read_cache.filter(|cache| cache.lookups() > 0) else { return String::new() };
         let lookups = short(cache.lookups() as f64 / seconds.max(1e-9));
-        let line = format!("  read cache: {lookups} lookups/s; it had {}", crate::read_cache::found(&cache));
+        let line = format!("  read cache: {lookups} lookups/s; {}", crate::read_cache::found(&cache));
         format!("{}\n", wrapped(&line, "    "))
     }
 
@@ -245,11 +259,11 @@ impl PoolRates {
         };
         let asked = cache.lookups();
         let line = format!(
-            "  flash cache: {} lookups/s; it had {:.1} % of them, and took {}/s in{}",
+            "  flash cache: {} lookups/s; hit rate {:.1} %; {}/s written to it{}",
             short(asked as f64 / seconds.max(1e-9)),
             cache.hits as f64 * 100.0 / asked as f64,
             ByteCount((cache.written_bytes as f64 / seconds.max(1e-9)) as u64),
-            if cache.devices_paused > 0 { "; it is not asked, because reads took too long" } else { "" }
+            if cache.devices_paused > 0 { "; bypassed, because its reads were too slow" } else { "" }
         );
         format!("{}\n", wrapped(&line, "    "))
     }
@@ -260,7 +274,7 @@ impl PoolRates {
             .filter(failed)
             .map(|one| {
                 let requests = counted(one.stats.errors(), "request");
-                format!("{}\n", wrapped(&format!("  ! {}: {requests} ended with errors", one.name), "    "))
+                format!("{}\n", wrapped(&format!("  ! {}: {requests} failed", one.name), "    "))
             })
             .collect()
     }
@@ -329,7 +343,7 @@ fn ended(before: Option<&PoolIo>, now: &PoolIo) -> Vec<OneRate> {
         open.iter().filter(is_gone).for_each(|gone| told.merge(&gone.io));
         let mut stats = one.io.since(&told);
         stats.drop_partial_latencies();
-        OneRate::of(format!("{} from connections that ended", one.name), stats)
+        OneRate::of(format!("{} from closed connections", one.name), stats)
     };
     now.ended_connections.iter().map(one).collect()
 }
@@ -343,7 +357,8 @@ fn connections(before: Option<&PoolIo>, now: &PoolIo) -> Vec<ConnectionRate> {
             id: one.id.clone(),
             volume: one.volume.clone(),
             peer: one.peer.clone(),
-            rate: OneRate::of(format!("{} from {}", one.volume, one.peer), stats),
+            // Connections of one process have the number of their session apart.
+            rate: OneRate::of(format!("{} from {} #{}", one.volume, one.peer, one.id), stats),
         }
     };
     now.connections.iter().map(one).collect()
@@ -436,8 +451,36 @@ mod tests {
         now.pools[0].ended_connections = vec![report(0, &[("a", 105)]).pools[0].volumes[0].clone()];
         let rates = Rates::between(&before, &now);
         assert_eq!(rates.pools[0].ended_connections[0].stats.count(), 45);
-        assert!(rates.text().contains("a from connections that ended"), "{}", rates.text());
+        assert!(rates.text().contains("a from closed connections"), "{}", rates.text());
         assert_eq!(rates.pools[0].connections[0].rate.stats.count(), 5);
+    }
+
+    /// Three connections of one process had the same name.
+    #[test]
+    fn every_connection_has_a_name_of_its_own() {
+        let mut now = report(11, &[("a", 150)]);
+        let io = now.pools[0].volumes[0].io.clone();
+        let connection = |id: &str| ConnectionIo {
+            id: id.to_owned(),
+            volume: "a".to_owned(),
+            peer: "process 7".to_owned(),
+            io: io.clone(),
+        };
+        now.pools[0].connections = ["0.1", "0.2", "1.1"].map(connection).to_vec();
+        let told = Rates::between(&report(10, &[]), &now).text();
+        for name in ["a from process 7 #0.1 ", "a from process 7 #0.2 ", "a from process 7 #1.1 "] {
+            assert_eq!(told.matches(name).count(), 1, "{name}: {told}");
+        }
+    }
+
+    #[test]
+    fn intervals_may_be_fractions_of_a_second() {
+        for (text, millis) in [("1", 1000), ("0.5", 500), ("2.25", 2250), ("86400", 86_400_000)] {
+            assert_eq!(interval(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["0", "0.01", "-1", "NaN", "inf", "86401", "1s"] {
+            assert!(interval(text).is_err_and(|told| told.contains("use 1")), "{text}");
+        }
     }
 
     #[test]
@@ -478,8 +521,8 @@ mod tests {
             volume.io.read.errors = errors;
         }
         let told = Rates::between(&report(10, &[]), &now).text();
-        assert!(told.contains("! a: 5 requests ended with errors\n"), "{told}");
-        assert!(told.contains("! b: 1 request ended with errors\n"), "{told}");
+        assert!(told.contains("! a: 5 requests failed\n"), "{told}");
+        assert!(told.contains("! b: 1 request failed\n"), "{told}");
     }
 
     #[test]

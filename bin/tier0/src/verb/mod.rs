@@ -11,6 +11,7 @@ pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod iostat;
 pub(crate) mod lab;
+mod layout;
 pub(crate) mod load;
 mod recover;
 pub(crate) mod serve;
@@ -20,7 +21,7 @@ pub(crate) mod status;
 use crate::cli::{Cli, Verb};
 use crate::failure::Failure;
 
-/// Does what was asked.
+/// Carries out the verb.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
         Verb::Lab(verb) => lab::run(&verb, &cli.global),
@@ -30,7 +31,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Create(verb) => create::run(&verb),
         Verb::Serve(verb) => serve::run(&verb),
         Verb::Load(verb) => load::run(&verb, &cli.global),
-        Verb::Status(verb) => status::run(&verb),
+        Verb::Status(verb) => status::run(&verb, &cli.global),
         Verb::Iostat(verb) => iostat::run(&verb),
         Verb::Events(verb) => events::run(&verb),
         Verb::Check(verb) => check::run(&verb),

@@ -54,9 +54,12 @@ fn split<'a>(
         |key: &str| known.iter().any(|words| words.split_once('=').is_some_and(|(own, _)| own == key));
     let mut split: Vec<(&str, &str)> = Vec::new();
     for setting in settings {
-        let Some((key, value)) = setting.split_once('=').filter(|(key, _)| is_known(key)) else {
-            return Err(unknown(thing, setting, known));
+        let Some((key, value)) = setting.split_once('=') else {
+            return Err(Failure::Input(format!("{setting:?} has no value; use {}", known.join(" or "))));
         };
+        if !is_known(key) {
+            return Err(unknown(thing, key, known));
+        }
         if split.iter().any(|(other, _)| *other == key) {
             return Err(Failure::Input(format!("{key} is set twice; set it once")));
         }
@@ -65,16 +68,13 @@ fn split<'a>(
     Ok(split)
 }
 
-/// The error for a setting whose key is not one of `known`, with the key that resembles it most.
-fn unknown(thing: &str, setting: &str, known: &[String]) -> Failure {
-    let (key, value) = setting.split_once('=').map_or((setting, None), |(key, value)| (key, Some(value)));
-    let use_known = format!("use {}", known.join(" or "));
-    if value.is_none() {
-        return Failure::Input(format!("{setting:?} has no value; {use_known}"));
-    }
+/// The error for a property that a thing does not have, with the one that resembles it most.
+fn unknown(thing: &str, key: &str, known: &[String]) -> Failure {
     let names = known.iter().filter_map(|words| words.split_once('=')).map(|(name, _)| name);
-    let near = similar(key, names).first().map_or(String::new(), |name| format!("did you mean {name}? "));
-    Failure::Input(format!("unknown property {key:?} of a {thing}; {near}{use_known}"))
+    Failure::Input(match similar(key, names).first() {
+        Some(name) => format!("unknown property {key:?}; did you mean {name}?"),
+        None => format!("unknown property {key:?}; a {thing} has {}", known.join(" and ")),
+    })
 }
 
 impl<T: Copy> Key<T> {
@@ -115,19 +115,20 @@ mod tests {
     fn what_is_unknown_is_answered_with_what_there_is() {
         let keys = "cache.read=on|off or cache.write=durable|volatile|off|on";
         for (settings, told) in [
-            (&["cache.reed=on"][..], keys),
+            (&["cache.reed=on"][..], "unknown property \"cache.reed\"; did you mean cache.read?"),
+            (&["cache.wirte=on"], "unknown property \"cache.wirte\"; did you mean cache.write?"),
+            (
+                &["compression=on"],
+                "unknown property \"compression\"; a volume has cache.read=on|off and cache.write=",
+            ),
             (&["cache.read"], keys),
-            (&["=on"], keys),
+            (&["=on"], "unknown property \"\"; a volume has cache.read=on|off"),
             (&["cache.read=yes"], "invalid value \"yes\" for cache.read; use cache.read=on|off"),
             (
                 &["cache.write="],
                 "invalid value \"\" for cache.write; use cache.write=durable|volatile|off|on",
             ),
             (&["cache.read=on", "cache.read=off"], "twice; set it once"),
-            (
-                &["cache.reed=on"],
-                "unknown property \"cache.reed\" of a volume; did you mean cache.read? use cache.read=",
-            ),
         ] {
             let refused = of_volume(&owned(settings)).expect_err("it is unknown");
             let text = refused.text().unwrap_or_default();

@@ -94,10 +94,13 @@ fn what_cannot_be_set_is_answered_with_what_can() {
     let scene = Scene::of("raid1", 2);
     let array = scene.array();
     let keys = "cache.read=on|off or cache.write=durable|volatile|off|on";
+    refuse(&["volume", "set", array, "lun0", "cache.read"], 2, &["\"cache.read\"", keys]);
+    let meant = "unknown property \"cache.raed\"; did you mean cache.read?";
+    refuse(&["volume", "set", array, "lun0", "cache.raed=off"], 2, &[meant]);
     refuse(
-        &["volume", "set", array, "lun0", "cache=off"],
+        &["volume", "set", array, "lun0", "x=off"],
         2,
-        &["\"cache\"", "did you mean cache.read?", keys],
+        &["unknown property \"x\"", "cache.write=durable|"],
     );
     refuse(
         &["volume", "set", array, "lun0", "cache.write=never"],

@@ -29,12 +29,28 @@ fn the_demo_measures_predicts_and_leaves_an_array() {
 fn the_demo_stays_up_until_it_is_told_to_end() {
     let directory = directory();
     let place = directory.path().join("demo");
-    let mut demo = Background::start(&["demo", "--time", "1s", "--no-caches", "--dir", text(&place)]);
+    let said = directory.path().join("said.txt");
+    let mut command = tier0();
+    command.args(["demo", "--time", "1s", "--no-caches", "--dir", text(&place)]);
+    command.stdout(Stdio::piped()).stderr(std::fs::File::create(&said).expect("a file"));
+    let mut demo = Background::of(command);
     let told = demo.read_until(|line| line.starts_with("Ctrl-C"));
+    // Paths are as long as they are.
+    let widest =
+        told.lines().filter(|line| !line.contains(text(&place))).map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{told}");
     let uri = told.split_whitespace().find(|word| word.starts_with("nbd+unix://")).expect("an address");
     assert!(told.contains("measured through NBD") && told.contains("predicted"), "{told}");
+    let uri = uri.trim_matches('\'');
     assert_eq!(json(&["load", uri, "--ios", "100"])["all"]["ios"], 100);
+    // It could not be asked: no server listened where its file says.
+    let array = place.join("array.toml");
+    assert!(told.contains("tier0 status") && told.contains(text(&array)), "{told}");
+    assert_eq!(json(&["status", text(&array)])["array"], "demo");
     assert_eq!(demo.interrupt(), Some(0));
+    // It took a minute to end, and said nothing.
+    let said = std::fs::read_to_string(&said).expect("a file");
+    assert!(said.contains("the demo ends its load and its server, and keeps its files"), "{said}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn a_profile_finds_the_knee() {
     let best = probes.iter().filter(within).map(|probe| probe["iops"].as_f64().expect("a figure"));
     let best = best.fold(0.0, f64::max);
     assert!(iops >= best * 0.99, "{iops} at the limit, but {best} within it");
-    assert!(succeed(&arguments).contains("above the limit"));
+    assert!(succeed(&arguments).contains("beyond the limit"));
     refuse(&["lab", "profile", text(&array), "--limit", "0s"], 2, &["--limit"]);
     refuse(&["lab", "profile", "/nowhere"], 2, &["/nowhere"]);
 }
@@ -119,7 +119,7 @@ fn a_trace_is_replayed_against_policies_and_sizes() {
         (&"msr".into(), &2000.into(), &200.into())
     );
     let tried = report["tried"].as_array().expect("a list");
-    assert_eq!(tried.len(), 6, "two policies and the optimum at two sizes");
+    assert_eq!(tried.len(), 8, "two policies, the flash cache and the optimum at two sizes");
     let missed = |policy: &str, blocks: u64| {
         let one = tried.iter().find(|one| one["policy"] == policy && one["blocks"] == blocks);
         one.expect("it was tried")["miss_ratio"].as_f64().expect("a number")
@@ -138,6 +138,85 @@ fn a_trace_is_replayed_against_policies_and_sizes() {
     refuse(&["lab", "replay", text(&trace), "--threads", "0"], 2, &["at least 1 thread"]);
 }
 
+/// The trace of 20 reads of 10 blocks of 4 KiB, in many forms.
+#[test]
+fn traces_are_read_as_people_have_them() {
+    let directory = directory();
+    let lines = |line: &dyn Fn(u64) -> String| (0..20).map(|n| line(n % 10) + "\n").collect::<String>();
+    let dispatched = |n| {
+        let event = |action, process| format!("8,0 1 1 0.000000000 7 {action} R {} + 8 [{process}]", n * 8);
+        format!("{}\n{}", event("D", "a"), event("C", "0"))
+    };
+    for (name, trace, options, format, note) in [
+        (
+            "alibaba",
+            lines(&|n| format!("7,R,{},4096,1577808144360767", n * 4096)),
+            &[][..],
+            "alibaba",
+            "columns are volume,op,",
+        ),
+        ("tencent", lines(&|n| format!("1538323200,{},8,0,1063", n * 8)), &[], "tencent", "read as tencent"),
+        ("spc", lines(&|n| format!("0,{},4096,R,0.5", n * 8)), &[], "spc", "read as spc"),
+        (
+            "vscsi",
+            lines(&|n| format!("7,4096,1,read,{},2756778716647", n * 8)),
+            &[],
+            "vscsi",
+            "read as vscsi",
+        ),
+        ("events", lines(&dispatched), &[], "blkparse", "has no Q events"),
+        (
+            "own",
+            format!("\u{feff}op;lba;n;x\n{}\n\n", lines(&|n| format!("1;{};8;x", n * 8)).trim_end()),
+            &["--columns", "op:10,offset:sectors,size:sectors,-"],
+            "columns",
+            "",
+        ),
+    ] {
+        let trace = file(directory.path(), name, &trace);
+        let ended = run(&[&["lab", "replay", text(&trace), "--size", "10", "--json"], options].concat());
+        let report: serde_json::Value = serde_json::from_str(&ended.stdout).expect(&ended.stderr);
+        assert_eq!(
+            (&report["format"], &report["reads"], &report["distinct_blocks"]),
+            (&format.into(), &20.into(), &10.into()),
+            "{name}"
+        );
+        assert!(
+            ended.stderr.contains(note) && (!note.is_empty() || ended.stderr.is_empty()),
+            "{}",
+            ended.stderr
+        );
+    }
+    let trace = file(directory.path(), "own", "1,2\n");
+    let refuse_with = |options: &[&str], told: &[&str]| {
+        refuse(&[&["lab", "replay", text(&trace)], options].concat(), 2, told);
+    };
+    refuse_with(&[], &["--columns"]);
+    refuse_with(&["--columns", "time,lba"], &["\"lba\" is no column"]);
+    refuse_with(&["--columns", "time,offset", "--format", "msr"], &["--columns", "--format"]);
+    refuse_with(&["--columns", "time,offset,size"], &["own", "line 1", "name all columns"]);
+    let numbers = (0..20_u8).map(|number| format!("{}\0\0\0", char::from(number))).collect::<String>();
+    let blocks = file(directory.path(), "blocks.bin", &numbers);
+    let ended = run(&["lab", "replay", text(&blocks), "--format", "u32-le", "--size", "10"]);
+    assert!(ended.stderr.contains("every 4 bytes are the number of a block"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("no budget of writes limits the flash cache"), "{}", ended.stdout);
+    let words = file(directory.path(), "words", "7\n8\n9\n10\n11\n12\n13\n14\n");
+    refuse(&["lab", "replay", text(&words), "--format", "u32-le"], 2, &["is text", "name another format"]);
+}
+
+/// An object of the greatest number panicked.
+#[test]
+fn the_greatest_object_is_an_object() {
+    let directory = directory();
+    let path = directory.path().join("edge.oracleGeneral");
+    let record = |id: u64| [&[0; 4][..], &id.to_le_bytes(), &[1, 0, 0, 0], &[0xff; 8]].concat();
+    std::fs::write(&path, [record(u64::MAX), record(u64::MAX), record(0)].concat()).expect("room");
+    let report = json(&["lab", "replay", text(&path), "--size", "2"]);
+    assert_eq!((&report["requests"], &report["distinct_blocks"]), (&3.into(), &2.into()));
+    let tried = report["tried"].as_array().expect("a list");
+    assert_eq!(tried.len(), 3, "objects with sizes of their own have no flash cache: {tried:?}");
+}
+
 /// Each size beyond the trace had a row, and nothing said that all were of the same cache.
 #[test]
 fn sizes_beyond_a_trace_are_told_and_tried_once() {
@@ -152,7 +231,7 @@ fn sizes_beyond_a_trace_are_told_and_tried_once() {
         assert!(ended.stderr.contains(&told), "{}", ended.stderr);
     }
     let tried = json(&sizes)["tried"].as_array().map(Vec::len);
-    assert_eq!(tried, Some(2), "the policy and the optimum");
+    assert_eq!(tried, Some(3), "the policy, the flash cache and the optimum");
     let told = succeed(&["lab", "replay", text(&trace), "--limit", "1"]);
     assert!(told.contains("1 request, 1 of them reads, of 1 block (4KiB)"), "{told}");
 }

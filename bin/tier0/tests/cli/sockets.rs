@@ -9,7 +9,8 @@ use rustix::net::{
 };
 
 use crate::support::{
-    Background, array_text, directory, file, let_be_read, refuse, run, run_as_nobody, succeed, text, tier0,
+    Background, array_text, directory, file, json, let_be_read, refuse, run, run_as_nobody, succeed, text,
+    tier0,
 };
 
 /// The file of a new array with a unix socket.
@@ -233,4 +234,32 @@ fn a_start_after_a_kill_does_not_stand_still() {
     let log = std::fs::read_to_string(at.join("log")).expect("a log");
     assert!(!log.contains("stood still") && !status.stdout.contains("stood still"), "{log}{}", status.stdout);
     assert_eq!(server.interrupt(), Some(0));
+}
+
+/// Connections that said nothing kept every client of the same address out for ten seconds, and were told nowhere.
+#[test]
+fn silent_connections_keep_no_client_out() {
+    let directory = directory();
+    let at = directory.path();
+    let content = array_text(at, "raid1", 2).replace("[array]\n", "[array]\ncores = 1\n");
+    let array = file(at, "array.toml", &content);
+    succeed(&["create", text(&array)]);
+    let mut server = Background::start(&["serve", text(&array), "--json", "--listen", "127.0.0.1:0"]);
+    let told: serde_json::Value = serde_json::from_str(&server.read_until(|line| line == "}")).expect("JSON");
+    let uri = told["volumes"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let address = uri.trim_start_matches("nbd://").split('/').next().expect("host and port").to_owned();
+    // More than one address may have.
+    let silent: Vec<std::net::TcpStream> =
+        (0..540).map(|_| std::net::TcpStream::connect(&address).expect("connects")).collect();
+    succeed(&["load", &uri, "--ios", "10"]);
+    let status = json(&["status", text(&array)]);
+    let count = |field: &str| status["connections"][field].as_u64().expect("a number");
+    assert!(count("gave_way_negotiating") >= 28, "{}", status["connections"]);
+    assert_eq!((count("refused"), count("limit_per_address")), (0, 512));
+    let shown = run(&["status", text(&array)]).stdout;
+    assert!(shown.contains("closed for want of places since the start"), "{shown}");
+    drop(silent);
+    assert_eq!(server.interrupt(), Some(0));
+    let events = succeed(&["events", text(&array)]);
+    assert!(events.replace("\n", " ").contains("127.0.0.1 has 512 connections"), "{events}");
 }

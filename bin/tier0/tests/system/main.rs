@@ -4,6 +4,7 @@ mod fio;
 mod growth;
 mod mishaps;
 mod postgres;
+mod signatures;
 mod support;
 mod torture;
 mod volumes;

@@ -75,7 +75,13 @@ pub(crate) fn describe(
 
 /// Creates the described array.
 pub(crate) fn create(array: &Path) {
-    let output = tier0(&["create", &array.display().to_string()]).output().expect("it starts");
+    create_by(array, &[]);
+}
+
+/// The same, with options.
+pub(crate) fn create_by(array: &Path, options: &[&str]) {
+    let path = array.display().to_string();
+    let output = tier0(&[&["create", &path], options].concat()).output().expect("it starts");
     succeeded("tier0 create", &output);
 }
 

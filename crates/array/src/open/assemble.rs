@@ -12,7 +12,7 @@ use tier0_description::{
 };
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_plan::{check_fits, new_volume, switches_of};
+use tier0_plan::{check_fits, new_volume, roles_of, switches_of};
 use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey_without};
 use tier0_pool::{Member, MetaRecord, PoolError, PoolState, RaidRecord};
 use tier0_units::SectorCount;
@@ -78,6 +78,19 @@ pub fn rehearse(description: &Description, options: &OpenOptions) -> Result<Vec<
     let kept = why_kept(&found.states, wanted).map(|why| kept_text(before, wanted, &why));
     let told = found.warnings.into_iter().chain(found.doubts).chain(kept);
     Ok(told.chain(witness_fault(description)?).collect())
+}
+
+/// The pools of an array whose drives last, as they would go on, each with what the description adds; nothing is written.
+///
+/// # Errors
+/// Why it would not run.
+pub(super) fn find_pools(
+    description: &Description,
+    options: &OpenOptions,
+) -> Result<Vec<(PoolState, Vec<MetaRecord>)>, ArrayError> {
+    check_no_memory(description)?;
+    let Found { states, additions, .. } = find(description, options)?.found;
+    Ok(states.into_iter().zip(additions).collect())
 }
 
 /// On how many shards an array has run.
@@ -500,7 +513,8 @@ fn shapes_of(state: &PoolState) -> Vec<(String, RaidRecord)> {
     state.groups().iter().map(|group| (group.name.clone(), group.raid.clone())).collect()
 }
 
-/// The records that create the description's volumes that the pool does not have, and switch caches as it says.
+/// The records that create the description's volumes that the pool does not have, switch caches as it says, and tell what the
+/// drives are for that it names.
 /// A volume may have grown since the description was written.
 fn add_volumes(
     state: &mut PoolState,
@@ -508,7 +522,8 @@ fn add_volumes(
     number: usize,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<MetaRecord>, ArrayError> {
-    let mut records: Vec<MetaRecord> = switches_of(state, &description.pools[number]).into_iter().collect();
+    let switches = switches_of(state, &description.pools[number]).into_iter();
+    let mut records: Vec<MetaRecord> = switches.chain(roles_of(state, description, number)).collect();
     state.apply_all(&records)?;
     for volume in description.volumes.iter().filter(|volume| volume.pool == number) {
         let own = match state.volume_named(&volume.name) {

@@ -5,6 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use tier0_catalog::Catalog;
@@ -12,7 +13,7 @@ use tier0_description::{Description, DriveDescription, class};
 use tier0_drive::{DriveHandle, SystemUse};
 use tier0_plan::{Lanes, PoolDrives, fill};
 use tier0_pool::metadata::{OtherDrive, Survey, survey};
-use tier0_pool::{DATA_START_SECTORS, PoolState};
+use tier0_pool::{DATA_START_SECTORS, PoolState, foreign};
 use tier0_units::SectorCount;
 use uuid::Uuid;
 
@@ -72,6 +73,7 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
         let own = places.iter().map(|place| media[*place].clone()).collect();
         write_metadata(own, state.clone(), options.force)?;
     }
+    media.iter().for_each(|medium| medium.reread_partitions());
     made.keep();
     Ok(OpenArray {
         name: description.name.clone(),
@@ -95,31 +97,11 @@ pub fn create(description: &Description, options: CreateOptions) -> Result<OpenA
     })
 }
 
-/// What speaks against creating the array of `description`, as far as the file and the sizes of its drives tell: those that are
-/// there, and those that would be made. Where the size of one cannot be known, nothing is said. Nothing is written, and what
-/// the drives hold is not looked at.
-///
-/// # Errors
-/// What [`create`] would refuse.
-pub fn rehearse_creation(description: &Description) -> Result<(), ArrayError> {
-    check_distinct(&description.drives)?;
-    let mut media: Vec<Option<Arc<Medium>>> = Vec::new();
-    for (number, drive) in description.drives.iter().enumerate() {
-        let is_there = drive.path.as_ref().is_some_and(|path| path.exists());
-        media.push(match (is_there, is_to_be_made(drive)) {
-            (true, _) => Some(Arc::new(Medium::open(drive, number)?)),
-            (false, true) => None,
-            (false, false) => return Ok(()),
-        });
-    }
-    plan(description, &media).map(drop)
-}
-
 /// The shards of a new array, and the states of its pools; no medium where a file is to be made.
 ///
 /// # Errors
 /// What of the file, the sizes of the drives and the room for them does not go together.
-fn plan(
+pub(super) fn plan(
     description: &Description,
     media: &[Option<Arc<Medium>>],
 ) -> Result<(usize, Vec<PoolState>), ArrayError> {
@@ -147,22 +129,15 @@ fn front_of(state: &PoolState, member: u32) -> SectorCount {
     SectorCount(ends.max().unwrap_or(0).max(state.geometry().area.data_start_sectors))
 }
 
-fn is_to_be_made(drive: &DriveDescription) -> bool {
+pub(super) fn is_to_be_made(drive: &DriveDescription) -> bool {
     drive.size.is_some() && drive.path.as_ref().is_some_and(|path| !path.exists())
 }
 
 /// Opens what is to become a drive, unless the system uses it: a mounted file system would go on writing to it.
-fn open_free(drive: &DriveDescription, number: usize) -> Result<Medium, ArrayError> {
+pub(super) fn open_free(drive: &DriveDescription, number: usize) -> Result<Medium, ArrayError> {
     let Some(path) = &drive.path else { return Medium::open(drive, number) };
-    let is_free = |usage: Option<SystemUse>| match usage {
-        None => Ok(()),
-        Some(usage) => Err(ArrayError::InUse { drive: drive.name.clone(), path: path.clone(), usage }),
-    };
-    is_free(SystemUse::of(path))?;
-    // Another server that has it by a device on it is told by its lock.
-    let medium = Medium::open(drive, number)?;
-    is_free(SystemUse::of_devices_on(path))?;
-    Ok(medium)
+    let in_use = |usage| ArrayError::InUse { drive: drive.name.clone(), path: path.clone(), usage };
+    SystemUse::open_unused(path, || Medium::open(drive, number), in_use)
 }
 
 /// An array is on memory, or on drives that remember, not on both.
@@ -172,7 +147,7 @@ pub(super) fn memory_among_others(drive: &DriveDescription) -> ArrayError {
 }
 
 /// Memory keeps no log: what it acknowledges is gone with the process.
-fn check_no_log(description: &Description) -> Result<(), ArrayError> {
+pub(super) fn check_no_log(description: &Description) -> Result<(), ArrayError> {
     let volumes = description.volumes.iter().filter(|volume| volume.write_cache.is_some());
     let volumes =
         volumes.map(|volume| (&description.pools[volume.pool], format!("volume {:?}", volume.name)));
@@ -232,10 +207,10 @@ pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<N
     if let Some(size) = drive.size.filter(|size| *size != found) {
         let fact = match found.0 {
             0 => format!(
-                "exists and is empty, but the requested size is {size}; remove the file, and it is created"
+                "exists and is empty, but the requested size is {size:#}; remove the file, and it is created"
             ),
             _ => format!(
-                "exists with {found}, but the requested size is {size}; omit the size, or name another file"
+                "exists with {found:#}, but the requested size is {size:#}; omit the size, or name another file"
             ),
         };
         return Err(ArrayError::Unusable { drive: drive.name.clone(), fact });
@@ -270,8 +245,10 @@ fn write_metadata(media: Vec<Arc<Medium>>, state: PoolState, clears: bool) -> Re
     in_real_world(|world| async move {
         let drives: Vec<DriveHandle> =
             media.iter().map(|medium| medium.plain_drive(&world)).collect::<Result<_, _>>()?;
-        if clears {
-            clear(&drives).await?;
+        match clears {
+            true => clear(&drives).await?,
+            // The checks have found both ends of each blank.
+            false => drop(try_join_all(drives.iter().map(foreign::erase_copies)).await?),
         }
         found_pool(&world, drives, state).await
     })?
@@ -295,7 +272,7 @@ fn sizes_of(description: &Description, media: &[Option<Arc<Medium>>]) -> Result<
 }
 
 /// Nothing may be on drives that are to be used; `own` is the array that is to be created.
-fn check_unused(media: &[Option<Arc<Medium>>], own: Option<&str>) -> Result<(), ArrayError> {
+pub(super) fn check_unused(media: &[Option<Arc<Medium>>], own: Option<&str>) -> Result<(), ArrayError> {
     for medium in media.iter().flatten().filter(|medium| medium.is_persistent()) {
         let opened = medium.clone();
         let found = in_real_world(|world| async move {

@@ -186,6 +186,13 @@ impl Medium {
         })
     }
 
+    /// Has the kernel forget the partitions of a device whose partition table was erased.
+    pub(crate) fn reread_partitions(&self) {
+        if let Base::File(file) = &self.base {
+            file.reread_partitions();
+        }
+    }
+
     /// Whether it outlives the process.
     pub(crate) fn is_persistent(&self) -> bool {
         matches!(self.base, Base::File(_))

@@ -130,7 +130,7 @@ impl AtHand<'_> {
                 && matches!(Owner::of(world, medium).await, Owner::Member(id, _) if id == member.id);
             if is_it {
                 let fact = format!(
-                    "it is at {:?} and has shrunk from {} to {}; restore its size",
+                    "it is at {:?} and has shrunk from {:#} to {:#}; restore its size",
                     medium.path().unwrap_or_default(),
                     had.bytes(),
                     has.bytes()
@@ -162,8 +162,8 @@ impl AtHand<'_> {
                 format!("{at:?}, its path in the array file, belongs to array {array:?}; correct the path")
             }
             Owner::Nobody | Owner::Unknown if has < had => format!(
-                "{at:?}, its path in the array file, has no readable identity and holds {}, but the drive \
-                 held {}; restore its size if it has shrunk, or correct the path if it is something else",
+                "{at:?}, its path in the array file, has no readable identity and holds {:#}, but the drive \
+                 held {:#}; restore its size if it has shrunk, or correct the path if it is something else",
                 has.bytes(),
                 had.bytes()
             ),

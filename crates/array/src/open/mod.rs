@@ -13,13 +13,16 @@ mod cores;
 mod create;
 mod examine;
 mod identity;
+mod layout;
 mod media;
 pub(crate) mod medium;
 mod missing;
 mod opening;
 mod places;
 pub mod recover;
+mod rehearsal;
 mod room;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +32,7 @@ use std::sync::mpsc::SyncSender;
 use self::opening::is_same_place;
 use tier0_control::admin::Event;
 use tier0_description::CacheSettings;
-use tier0_pool::{LogCopy, MemberState, MetaRecord, PoolState, SetGroup, Space, SpaceRules};
+use tier0_pool::{LogCopy, MemberState, MetaRecord, PoolState, Space, SpaceRules};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::{RealOptions, RealRuntime, World};
 use uuid::Uuid;
@@ -37,13 +40,16 @@ use uuid::Uuid;
 pub use assemble::{open, rehearse, witness_fault};
 pub(crate) use consent::Consents;
 pub use copies::look_for_copies;
-pub use create::{CreateOptions, create, rehearse_creation};
+pub use create::{CreateOptions, create};
 pub(crate) use create::{NewMedium, check_blank, open_new_medium};
 pub(crate) use examine::examine;
+pub use layout::{DriveLayout, GroupLayout, PartLayout, PoolLayout, VolumeLayout};
 pub(crate) use media::drive_at;
 pub(crate) use medium::Medium;
 pub(crate) use missing::Owner;
 pub use places::{Displaced, look_at_places};
+pub use rehearsal::{HeldDrive, Rehearsal, is_virtual, rehearse_creation};
+pub use stored::{StoredVolume, stored_volumes};
 
 use crate::ArrayError;
 
@@ -127,11 +133,11 @@ struct OpenPool {
     serving: Vec<String>,
     usable: ByteCount,
     free: ByteCount,
-    groups: Vec<GroupSummary>,
     log_copies: usize,
     /// Parts of its write log; none where there is no log.
     log_parts: usize,
     volumes: Vec<(String, ByteCount)>,
+    layout: PoolLayout,
 }
 
 impl OpenArray {
@@ -185,6 +191,11 @@ impl OpenArray {
         volumes.map(|(name, size)| (name.as_str(), *size))
     }
 
+    /// The layout of each pool, in order.
+    pub fn layouts(&self) -> impl Iterator<Item = &PoolLayout> {
+        self.pools.iter().map(|pool| &pool.layout)
+    }
+
     /// The pools in order: name, RAID level, drives, drives lost, usable space, free space.
     pub fn pools(&self) -> impl Iterator<Item = PoolSummary<'_>> {
         self.pools.iter().map(|pool| PoolSummary {
@@ -194,7 +205,6 @@ impl OpenArray {
             drives_lost: pool.drives_lost,
             usable: pool.usable,
             free: pool.free,
-            groups: &pool.groups,
             log_copies: pool.log_copies,
         })
     }
@@ -215,39 +225,8 @@ pub struct PoolSummary<'a> {
     pub usable: ByteCount,
     /// What of it no volume has.
     pub free: ByteCount,
-    /// The groups of its sets, where they have names.
-    pub groups: &'a [GroupSummary],
     /// Copies that the write log has; none where there is no log.
     pub log_copies: usize,
-}
-
-/// A group of a pool's sets in a few words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupSummary {
-    /// Its name.
-    pub name: String,
-    /// Its RAID level.
-    pub level: String,
-    /// Its drives.
-    pub drives: usize,
-    /// What volumes can use of it.
-    pub usable: ByteCount,
-    /// What of it no volume has.
-    pub free: ByteCount,
-}
-
-impl GroupSummary {
-    fn of((number, group): (u32, &SetGroup), state: &PoolState) -> GroupSummary {
-        let space = Space::of_group(state, number);
-        let drives = state.members().iter().filter(|member| member.group == number);
-        GroupSummary {
-            name: group.name.clone(),
-            level: group.raid.level.clone(),
-            drives: drives.filter(|member| member.state != MemberState::Removed).count(),
-            usable: space.usable,
-            free: space.free(),
-        }
-    }
 }
 
 impl OpenPool {
@@ -258,6 +237,7 @@ impl OpenPool {
         let serves = |copy: &&LogCopy| state.is_active(copy.member);
         let rings = state.log().rings.iter();
         OpenPool {
+            layout: PoolLayout::of(state),
             name: state.name().to_owned(),
             level: tier0_plan::levels(state),
             drives: there.clone().count(),
@@ -265,11 +245,6 @@ impl OpenPool {
             serving: there.filter(|member| member.is_active()).map(|member| member.name.clone()).collect(),
             usable: space.usable,
             free: space.free(),
-            groups: (0..)
-                .zip(state.groups())
-                .filter(|_| state.has_groups())
-                .map(|group| GroupSummary::of(group, state))
-                .collect(),
             log_parts: state.log().shards(),
             log_copies: rings.map(|ring| ring.copies.iter().filter(serves).count()).min().unwrap_or(0),
             volumes: state

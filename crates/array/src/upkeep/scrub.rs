@@ -37,7 +37,10 @@ impl Shard {
             }
             shared.look_at(self.index, slot.slot);
             let begun = self.world.now();
-            let Some((extent, pinned)) = pool.mapping.pin_for_any(known, slot) else { continue };
+            let Some((extent, pinned)) = pool.mapping.pin_for_any(known, slot) else {
+                shared.count_vacated();
+                continue;
+            };
             if pool.lane_of(extent).write_back.has_failed(extent) {
                 tracing::error!(
                     "{} cannot be scrubbed before what is written to it is in its place",
@@ -49,11 +52,15 @@ impl Shard {
             // Of an extent that is being closed nothing is left; its table may never have been written.
             let Some(kept) = pool.lane_of(extent).write_back.keep(extent, slot) else {
                 // Others may have it still.
-                shared.skip(u64::from(pool.mapping.is_shared(slot)));
+                match pool.mapping.is_shared(slot) {
+                    true => shared.skip(1),
+                    false => shared.count_vacated(),
+                }
                 continue;
             };
             match pool.slot_io.scrub_slot(slot).await {
                 Ok(found) => {
+                    shared.count_slot(pool.extent_sectors / PAGE_SECTORS);
                     let repaired = found.rows.repaired + found.tables_repaired;
                     shared.count_wrong(repaired, found.lost_pages.len() as u64);
                     for page in found.lost_pages {
@@ -71,7 +78,6 @@ impl Shard {
                 }
             }
             drop((kept, pinned));
-            shared.count_slot(pool.extent_sectors / PAGE_SECTORS);
             // A slow scrub rests for minutes, and is stopped in the middle of that.
             pace.rest_unless(begun, pool.extent_sectors * SECTOR_BYTES, || shared.is_stopping()).await;
         }

@@ -15,5 +15,8 @@ mod recovery;
 mod rejoin;
 mod removal;
 mod rig;
+mod roles;
+mod scrubs;
+mod shrink;
 mod simulated_array;
 mod volumes;

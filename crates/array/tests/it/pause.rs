@@ -298,7 +298,7 @@ fn a_change_of_a_paused_pool_is_answered_and_goes_on_when_the_drives_are_back() 
         troubles.of.iter().for_each(|trouble| trouble.fail(None));
         let ended = async || {
             let events = engine.status().await.events;
-            events.iter().any(|event| event.what.starts_with("as asked: volume lun0: write cache off"))
+            events.iter().any(|event| event.what.starts_with("admin: volume lun0: write cache off"))
         };
         assert!(within(&world, seconds(30), ended).await, "{:?}", engine.status().await.events);
         host.stop(&world).await;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use futures_util::future::join_all;
 use tier0_tier::{FlashCache, Offer};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SlotRef};
-use tier0_world::{Buf, BufMut, IoError, PlantedBug, planted};
+use tier0_world::{Buf, BufMut, IoError, PayloadWidth, PlantedBug, planted};
 
 use super::{Inner, WriteBack};
 use crate::read_cache::{Found, ReadCache, Source};
@@ -71,6 +71,39 @@ impl WriteBack {
                 inner.fit_clean();
             }
         }
+    }
+}
+
+impl WriteBack {
+    /// Has sectors of an extent count as read before, on flash and with `in_memory` in memory, without I/O: how a performance study
+    /// gets warm caches. What is dirty, or is not mapped, stays as it is.
+    ///
+    /// # Panics
+    /// In a world that keeps content.
+    pub fn bring_in(&self, extent: ExtentId, first_sector: u64, sectors: u32, in_memory: bool) {
+        let inner = &self.0;
+        assert_eq!(inner.world.width(), PayloadWidth::NONE, "content cannot be brought in without I/O");
+        let Some(slot) = inner.slot(extent) else { return };
+        if !inner.overlay(extent, first_sector, u64::from(sectors), false).is_empty() {
+            return;
+        }
+        if let Some(flash) = inner.flash.get().filter(|flash| flash.is_filled) {
+            let pages =
+                first_sector.div_ceil(PAGE_SECTORS)..(first_sector + u64::from(sectors)) / PAGE_SECTORS;
+            flash.cache.bring_in(slot.slot, pages.start as u32..pages.end as u32);
+        }
+        let fill = |clean: &'_ Rc<ReadCache>| {
+            let fill = clean.begin_fill(slot.slot, first_sector, sectors, Source::Read);
+            if let Some(fill) = fill {
+                fill.keep(first_sector, &inner.world.buffer(sectors));
+            }
+        };
+        inner.clean.get().filter(|_| in_memory).into_iter().for_each(fill);
+    }
+
+    /// The budgets of the caches on flash are used up, as those of caches that have been in use for long.
+    pub fn use_up_flash_budget(&self) {
+        self.0.flash.get().into_iter().for_each(|flash| flash.cache.use_up_budget());
     }
 }
 

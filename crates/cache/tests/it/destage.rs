@@ -2,11 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 
+use futures_util::future::{Either, select};
+
 use crate::rig::{EXTENT_SECTORS, Rack, Shape, Shard, eager};
-use tier0_cache::{Stage, WriteBackOptions};
+use tier0_cache::{Stage, WriteBackOptions, ring_sectors_min};
 use tier0_drive::{Fault, FaultPlan};
 use tier0_raid::layout::RaidLevel;
 use tier0_units::{ByteCount, ExtentId, Lba, Nanos, WriteCache};
@@ -276,6 +278,30 @@ fn extents_that_fail_in_a_full_log_are_tried_again_and_the_destager_rests_in_bet
             assert_eq!(read_byte(&world, &shard, index, 0).await, index as u8 + 1);
         }
     });
+}
+
+#[test]
+fn a_log_of_the_smallest_size_takes_one_page_after_the_other() {
+    // One page fills it. A writer was once delayed at a rate of zero then, though nothing was dirty, and waited for ever.
+    for (level, columns, parities, row_pages) in
+        [(RaidLevel::Raid10, 4, 0, 4), (RaidLevel::Raid5, 4, 1, 6), (RaidLevel::Raid6, 5, 2, 6)]
+    {
+        let log_blocks = ring_sectors_min(parities, row_pages) / 8 - 2;
+        on_rack(Shape { log_blocks, ..Shape::new(level, columns) }, move |rack, world| async move {
+            let shard = rack.open(&world, eager()).await;
+            for index in 0..4 {
+                let written = pin!(write(&shard, index, 0, 24, index as u8 + 1));
+                let limit = pin!(world.sleep(Nanos::from_secs(60)));
+                match select(written, limit).await {
+                    Either::Left((result, _)) => assert_eq!(result, Ok(()), "{level}"),
+                    Either::Right(_) => panic!("{level}: a write does not end: {:?}", shard.cache.status()),
+                }
+            }
+            for index in 0..4 {
+                assert_eq!(read_byte(&world, &shard, index, 16).await, index as u8 + 1, "{level}");
+            }
+        });
+    }
 }
 
 #[test]

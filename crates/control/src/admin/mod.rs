@@ -15,7 +15,8 @@ pub use io::{
 };
 pub use request::{AdminError, AdminReply, AdminRequest};
 pub use status::{
-    DriveHealth, DriveStanding, DriveStatus, Event, GroupStatus, Health, IntegrityStatus, LaneStatus,
-    LogStatus, LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, RestripeStatus,
-    ScrubStatus, SetsStatus, Severity, SpaceStatus, Status, TablesStatus, VolumeStatus,
+    ConnectionsStatus, DriveHealth, DriveStanding, DriveStatus, Event, GroupStatus, Health, IntegrityStatus,
+    LaneStatus, LastScrub, LogStatus, LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus,
+    RestripeStatus, ScrubResult, ScrubStatus, SetsStatus, Severity, SpaceStatus, Status, TablesStatus,
+    VolumeStatus,
 };

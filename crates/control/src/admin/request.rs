@@ -192,6 +192,23 @@ pub enum AdminRequest {
         /// Its size from now on.
         size: ByteCount,
     },
+    /// Makes a volume smaller: what it holds beyond its new size is discarded.
+    VolumeShrink {
+        /// The volume.
+        volume: String,
+        /// Its size from now on.
+        size: ByteCount,
+        /// Disconnect clients that use it.
+        #[serde(default)]
+        force: bool,
+    },
+    /// Gives a volume another name. Clients that use it stay connected.
+    VolumeRename {
+        /// The volume.
+        volume: String,
+        /// Its name from now on.
+        name: String,
+    },
     /// Deletes a volume and what it holds.
     VolumeDelete {
         /// The volume.

@@ -40,11 +40,35 @@ pub struct Status {
     /// Where its server listens for clients, as an array file has it; the server adds them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listen: Vec<String>,
+    /// Its clients' connections; the server adds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionsStatus>,
     /// Its pools.
     pub pools: Vec<PoolStatus>,
     /// What has happened lately, newest last.
     #[serde(default)]
     pub events: Vec<Event>,
+}
+
+/// Connections of clients, of all shards together. Those that were closed are counted since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionsStatus {
+    /// Connections that are open.
+    pub open: u64,
+    /// Those of them that have not finished their handshake.
+    pub negotiating: u64,
+    /// How many may be open at a time.
+    pub limit: u64,
+    /// How many of them may be of one address.
+    pub limit_per_address: u64,
+    /// New ones that were closed because there was no place.
+    pub refused: u64,
+    /// Those of them whose address had as many as one may have.
+    pub refused_of_address: u64,
+    /// Connections that were closed in their handshake to make place for others.
+    pub gave_way_negotiating: u64,
+    /// The same of idle ones.
+    pub gave_way_idle: u64,
 }
 
 impl Status {
@@ -213,8 +237,11 @@ pub struct PoolStatus {
     pub rebuild: Option<RebuildStatus>,
     /// Extents on their way to sets that hold less.
     pub restripe: Option<RestripeStatus>,
-    /// The scrub that is going on, or the last one.
+    /// The scrub that is going on, or the last one since the server started.
     pub scrub: Option<ScrubStatus>,
+    /// Scrubs that have finished since the pool was created.
+    #[serde(default)]
+    pub scrubs_finished: u64,
     /// Its write log; none where writes go straight to the drives.
     pub log: Option<LogStatus>,
     /// Its switches over the caches of its volumes.
@@ -247,6 +274,12 @@ pub struct DriveStatus {
     pub chunklets_used: u64,
     /// Chunklets that are not in use.
     pub chunklets_free: u64,
+    /// Whether it is for data of volumes, and not for the write log or the flash cache alone.
+    #[serde(default = "is_for_data")]
+    pub for_data: bool,
+    /// Columns of sets on it although it is not for data.
+    #[serde(default)]
+    pub misplaced_columns: u64,
     /// Whether it holds a copy of the write log.
     pub holds_log: bool,
     /// What it holds of the flash cache.
@@ -275,6 +308,11 @@ pub struct DriveStatus {
     /// What it has done since the start.
     #[serde(default)]
     pub io: IoSummary,
+}
+
+/// What a server says of a drive that does not tell what drives are for.
+fn is_for_data() -> bool {
+    true
 }
 
 /// The sets of a pool by how they do.
@@ -306,6 +344,8 @@ pub enum RebuildPurpose {
     Growth,
     /// Drives get back the chunklets that they keep for rebuilding.
     Spares,
+    /// Columns go back to drives of data, or to the drive that replaces theirs.
+    CopyBack,
 }
 
 /// A rebuild.
@@ -345,14 +385,52 @@ pub struct RestripeStatus {
 pub struct ScrubStatus {
     /// Whether it is going on.
     pub running: bool,
-    /// How much of the pool's stored data it has seen.
+    /// How much of the pool's stored data it has seen; 1 at the end of one that has finished.
     pub progress: f64,
     /// Pages it has verified.
     pub pages_verified: u64,
+    /// Bytes of data it has verified; parity and copies come on top of them.
+    #[serde(default)]
+    pub bytes_verified: u64,
     /// Pages and parities it has repaired.
     pub repaired: u64,
     /// Pages that could not be repaired.
     pub unrecoverable: u64,
+    /// Extents that it could not verify.
+    #[serde(default)]
+    pub extents_skipped: u64,
+    /// The last scrub since the server started that has ended; none where none has.
+    #[serde(default)]
+    pub last: Option<LastScrub>,
+}
+
+/// A scrub that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastScrub {
+    /// How it ended.
+    pub result: ScrubResult,
+    /// How many seconds ago.
+    pub ended_s: u64,
+    /// Bytes of data it has verified.
+    pub bytes_verified: u64,
+    /// Pages and parities it has repaired.
+    pub repaired: u64,
+    /// Pages that could not be repaired.
+    pub unrecoverable: u64,
+    /// Extents that it could not verify.
+    pub extents_skipped: u64,
+}
+
+/// How a scrub ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScrubResult {
+    /// It has seen everything.
+    Finished,
+    /// The administrator stopped it; the next one goes on from there.
+    Stopped,
+    /// A part of the array did not answer.
+    Failed,
 }
 
 /// A write log.
@@ -466,6 +544,9 @@ pub struct VolumeStatus {
     /// The names of its clones and of those whose clone it is. They may share space.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub family: Vec<String>,
+    /// Connections of clients to it now.
+    #[serde(default)]
+    pub connections: usize,
     /// What hosts have asked of it since the start.
     #[serde(default)]
     pub io: IoSummary,

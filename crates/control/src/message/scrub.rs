@@ -10,6 +10,8 @@ pub struct ScrubShared {
     next: Box<[AtomicU64]>,
     from: u64,
     slots_done: AtomicU64,
+    /// Slots that no extent had any more when their turn came: what they held was discarded, or copied from there.
+    slots_vacated: AtomicU64,
     pages: AtomicU64,
     repaired: AtomicU64,
     unrecoverable: AtomicU64,
@@ -25,6 +27,7 @@ impl ScrubShared {
             next: (0..shards).map(|_| AtomicU64::new(from)).collect(),
             from,
             slots_done: AtomicU64::new(0),
+            slots_vacated: AtomicU64::new(0),
             pages: AtomicU64::new(0),
             repaired: AtomicU64::new(0),
             unrecoverable: AtomicU64::new(0),
@@ -54,6 +57,11 @@ impl ScrubShared {
         self.pages.fetch_add(pages, Ordering::Relaxed);
     }
 
+    /// A slot had no extent any more when its turn came.
+    pub fn count_vacated(&self) {
+        self.slots_vacated.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Asks all shards to stop after the slot they look at.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -69,9 +77,10 @@ impl ScrubShared {
         self.next.iter().map(|next| next.load(Ordering::Relaxed)).min().unwrap_or(self.from)
     }
 
-    /// Slots that were looked at, by all shards.
-    pub(crate) fn slots_done(&self) -> u64 {
-        self.slots_done.load(Ordering::Relaxed)
+    /// Slots that are behind it, by all shards: looked at, or there was nothing to look at, or they could not be.
+    pub(crate) fn slots_passed(&self) -> u64 {
+        let counts = [&self.slots_done, &self.slots_vacated, &self.skipped];
+        counts.into_iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
     /// Pages that were looked at.

@@ -63,6 +63,24 @@ pub enum VolumesCommand {
         /// Told when the shard knows it.
         reply: oneshot::Sender<()>,
     },
+    /// Discard what it holds beyond a size that it is to have. No request may be inside, and none enters until it is opened.
+    DiscardTail {
+        /// The volume.
+        number: u32,
+        /// Its sectors from then on.
+        sectors: u64,
+        /// Told when the discard is stable and the log has nothing of the volume.
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// It has another name. Hosts that use it stay connected.
+    Rename {
+        /// The volume.
+        number: u32,
+        /// Its name from now on.
+        name: Arc<str>,
+        /// Told when it is offered under that name; a sentence where it cannot be.
+        reply: oneshot::Sender<Result<(), String>>,
+    },
     /// Offer it no more, unless it is used and must not be taken away: the number of its users then.
     Withdraw {
         /// The volume.

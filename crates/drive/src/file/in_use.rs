@@ -53,6 +53,24 @@ impl Display for SystemUse {
 }
 
 impl SystemUse {
+    /// Has `open` open what lies at a path to write to it, unless the system uses it: a mounted file system, or a process that
+    /// has it by a device on it, would go on writing too.
+    ///
+    /// # Errors
+    /// What `open` says, or `in_use` of what it is used for.
+    pub fn open_unused<T, E>(
+        path: &Path,
+        open: impl FnOnce() -> Result<T, E>,
+        in_use: impl Fn(SystemUse) -> E,
+    ) -> Result<T, E> {
+        let is_free = |usage: Option<SystemUse>| usage.map_or(Ok(()), |usage| Err(in_use(usage)));
+        is_free(SystemUse::of(path))?;
+        // Another process that has it by a device on it is told by its lock.
+        let opened = open()?;
+        is_free(SystemUse::of_devices_on(path))?;
+        Ok(opened)
+    }
+
     /// What the system says that a file or device, or a device on it, is used for.
     pub fn of(path: &Path) -> Option<SystemUse> {
         let about = std::fs::metadata(path).ok()?;
@@ -67,10 +85,14 @@ impl SystemUse {
     }
 
     /// A device on a file or device that is held exclusively, whatever for. The kernel takes its time to close what a
-    /// killed process had, so that is waited for, for at most 5 s.
+    /// killed process had, so that is waited for, for at most 5 s. This process has the device open exclusively, so the kernel
+    /// lets no other one hold its partitions, and refuses them to this one too.
     pub fn of_devices_on(path: &Path) -> Option<SystemUse> {
         let about = std::fs::metadata(path).ok()?;
-        let others = devices_on(path, &about).into_iter().filter(|number| *number != own_number(&about));
+        let own = own_number(&about);
+        let partitions = if own == 0 { Vec::new() } else { partitions_of(own) };
+        let is_other = |number: &u64| *number != own && !partitions.contains(number);
+        let others = devices_on(path, &about).into_iter().filter(is_other);
         others
             .map(node_of)
             .find(|device| is_held(device))
@@ -130,7 +152,8 @@ fn entries_of(directory: &Path) -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-fn partitions_of(number: u64) -> Vec<u64> {
+/// The partitions that the kernel knows on a device.
+pub(super) fn partitions_of(number: u64) -> Vec<u64> {
     let directory = directory_of(number);
     let partitions = entries_of(&directory).filter(|entry| entry.join("partition").exists());
     partitions.filter_map(|entry| number_in(&std::fs::read_to_string(entry.join("dev")).ok()?)).collect()

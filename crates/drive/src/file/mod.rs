@@ -7,6 +7,7 @@
 mod claim;
 mod in_use;
 mod loop_device;
+mod partitions;
 mod reopen;
 mod stored;
 mod turning;
@@ -230,6 +231,17 @@ impl FileMedium {
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, bytes) {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
             result => Ok(result?),
+        }
+    }
+
+    /// Has the kernel forget partitions of a device whose partition table was erased. Nothing happens on a file.
+    pub fn reread_partitions(&self) {
+        let device = self.openings.accepted().file;
+        let about = rustix::fs::fstat(&device).ok();
+        let about =
+            about.filter(|about| rustix::fs::FileType::from_raw_mode(about.st_mode).is_block_device());
+        if about.is_some_and(|about| !in_use::partitions_of(about.st_rdev).is_empty()) {
+            partitions::reread(&device, &self.path);
         }
     }
 

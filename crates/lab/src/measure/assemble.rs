@@ -66,21 +66,25 @@ impl Bench {
     }
 
     /// What the drives of a configuration draw with this usage, in watts: between idle and under load, by the time in which
-    /// they are at work. Controllers and enclosures are not in it.
+    /// they are at work. Those of a flash cache count as always at work. Controllers and enclosures are not in it.
     ///
     /// # Errors
     /// [`LabError`] where a drive is not known.
     pub fn drive_watts(&self, configuration: &Configuration, usage: &Usage) -> Result<f64, LabError> {
         let members = f64::from(configuration.setup.members);
-        let draw = |(part, busy): (&Part, f64)| {
-            let (idle, active) = match &part.drive {
+        let draw = |drive: &DriveSpec, count: u32, busy: f64| {
+            let (idle, active) = match drive {
                 DriveSpec::Disk(disk) => (disk.parameters.idle_w.value, disk.parameters.active_w.value),
                 DriveSpec::Flash(flash) => (flash.parameters.idle_w.value, flash.parameters.active_w.value),
                 DriveSpec::Nvram(_) => return 0.0,
             };
-            f64::from(part.sets.drives) * members * (idle + (active - idle) * busy.clamp(0.0, 1.0))
+            f64::from(count) * members * (idle + (active - idle) * busy.clamp(0.0, 1.0))
         };
-        Ok(self.parts(configuration)?.iter().zip(usage.drives_busy()).map(draw).sum())
+        let parts = self.parts(configuration)?;
+        let data = parts.iter().zip(usage.drives_busy());
+        let data: f64 = data.map(|(part, busy)| draw(&part.drive, part.sets.drives, busy)).sum();
+        let Some(flash) = &configuration.setup.caches.flash else { return Ok(data) };
+        Ok(data + draw(&self.catalog.drive_by_reference(&flash.drive)?, flash.drives, 1.0))
     }
 
     /// The array in a world, with its front end and back end.
@@ -109,7 +113,7 @@ impl Bench {
                 source: Box::new(source),
             })?;
             let front_end = Rc::new(FrontEnd::new(world, costs));
-            let named = built.volumes.into_iter().map(|volume| (volume.name().to_owned(), volume));
+            let named = built.volumes.into_iter().map(|volume| (volume.name().to_string(), volume));
             let mut named: BTreeMap<String, Volume> = named.collect();
             let mut first_volume = 0;
             for (number, (part, members)) in parts.iter().zip(&mut groups).enumerate() {

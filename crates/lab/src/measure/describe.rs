@@ -119,6 +119,15 @@ impl Bench {
             log_drives.push(drives.len());
             drives.push(drive("cache".to_owned(), &array.write_cache.value));
         }
+        let mut flash_cache = FlashCacheDescription::default();
+        if let Some(flash) = &setup.caches.flash {
+            flash_cache = FlashCacheDescription {
+                bytes: Some(flash.size),
+                drives: (drives.len()..drives.len() + flash.drives as usize).collect(),
+                writes_per_day: flash.writes_per_day,
+            };
+            drives.extend((0..flash.drives).map(|n| drive(format!("flash{n}"), &flash.drive)));
+        }
         // A single group needs no name.
         let name_of = |part: &Part| if parts.len() > 1 { part.sets.name.clone() } else { String::new() };
         let (mut pools, mut volumes) = (Vec::new(), Vec::new());
@@ -150,7 +159,8 @@ impl Bench {
                 read_cache: reads_of(setup, plan, &parts),
                 write_cache: (plan.has_log && !setup.array_switches().write).then_some(false),
                 read_cache_policy: None,
-                flash_cache: FlashCacheDescription::default(),
+                // Only arrays of a single pool have one.
+                flash_cache: flash_cache.clone(),
             });
         }
         Ok(Description {

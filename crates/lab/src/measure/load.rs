@@ -11,6 +11,7 @@ use tier0_workload::stats::{EndedBy, LoadReport};
 use tier0_world::World;
 
 use crate::path::Group;
+use crate::settle::other_requests;
 use crate::study::{Goal, Neighbour, Requests, Setup};
 
 /// A neighbour's load is ended when what is measured has ended, long before this.
@@ -66,15 +67,10 @@ impl Loads {
 
     /// The same with other requests to the same hot sets, for so long.
     pub(super) fn for_time(&self, time: Nanos, other_seed: u64) -> Loads {
-        let other = |load: &LoadSpec| LoadSpec {
-            seed: load.seed ^ other_seed,
-            placement_seed: load.placement_seed.or(Some(load.seed)),
-            warm_up: Nanos::ZERO,
-            ..load.clone()
-        };
+        let neighbours = self.neighbours.iter();
         Loads {
-            measured: LoadSpec { limits: RunLimits::time(time), ..other(&self.measured) },
-            neighbours: self.neighbours.iter().map(other).collect(),
+            measured: other_requests(&self.measured, time, other_seed),
+            neighbours: neighbours.map(|load| other_requests(load, NEIGHBOUR_LASTS, other_seed)).collect(),
         }
     }
 

@@ -6,8 +6,7 @@
 //! | `describe` | the array's description, with its groups of sets and their switches |
 //! | `assemble` | the engine's array with the path around it |
 //! | `load` | the load of what is measured, and those of its neighbours |
-//! | `settling` | the load until the write cache neither fills nor empties |
-//! | `warm_cache` | a write cache with something in it, without the time that takes |
+//! | `settling` | which write caches are settled before, by [`crate::settle`] |
 //!
 //! Invariants: a measurement depends on the setup and the seed alone, not on threads or on other measurements; every
 //! measurement starts on a fresh array.
@@ -16,20 +15,22 @@ mod assemble;
 mod describe;
 mod load;
 mod settling;
-mod warm_cache;
 
 use serde::{Deserialize, Serialize};
 use tier0_array::simulated::ModelShelf;
 use tier0_catalog::Catalog;
 use tier0_units::Nanos;
+use tier0_workload::run::RunError;
 use tier0_workload::stats::LoadReport;
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
+use self::assemble::Assembled;
 use self::load::Loads;
-use self::settling::Settling;
+use self::settling::write_caches;
 use crate::LabError;
 use crate::path::Usage;
 use crate::search::{Sample, SearchEnd, SearchPlan, search};
+use crate::settle::{Look, Modelled, RUN_IN_MAX, RUN_IN_SEED, RunIn, SETTLING_MAX, SETTLING_SEED, bring_in};
 use crate::study::{Configuration, Goal, Metric};
 use crate::work::Work;
 
@@ -93,6 +94,7 @@ impl Measurement {
             Metric::MegabytesPerS => Some(self.result.megabytes_per_s),
             Metric::P99Ms => Some(self.result.p99_ms),
             Metric::ReadHitPercent => self.work.read_hits.map(|share| share * 100.0),
+            Metric::FlashHitPercent => self.work.flash_hits.map(|share| share * 100.0),
             Metric::DelayedWritesPercent => {
                 self.work.measured_cache().map(|cache| cache.delayed_writes * 100.0)
             }
@@ -122,6 +124,7 @@ impl Measurement {
             }
             Metric::P99Ms
             | Metric::ReadHitPercent
+            | Metric::FlashHitPercent
             | Metric::DelayedWritesPercent
             | Metric::ForcedFlushPercent
             | Metric::HighWatermarkFlushPercent
@@ -302,9 +305,16 @@ impl Bench {
         let name = || configuration.id.clone();
         let refused = |source| LabError::Load { configuration: name(), source: Box::new(source) };
         let mut loads = Loads::of(setup, seed, outstanding, effort);
-        if let Some(settling) = Settling::new(world, setup, &assembled) {
-            let settling = settling.run(&loads, &assembled).map_err(refused)?;
-            runtime.run(settling);
+        if let Some(caches) = write_caches(world, setup, &assembled) {
+            let settling = loads.for_time(SETTLING_MAX, SETTLING_SEED);
+            let mut runs = settling.plan(world, &assembled.group, &assembled.neighbours).map_err(refused)?;
+            (runs.measured, _) = caches.judge(runs.measured, Box::new(|_| true));
+            runtime.run(runs.run());
+        }
+        if setup.caches.flash.is_some() {
+            let mut look: Look = Box::new(|_| true);
+            let warm = bring_in(&*assembled.group, &loads.measured, &mut look).map_err(RunError::from);
+            warm.and_then(|_| run_in(&runtime, &loads, &assembled)).map_err(refused)?;
         }
         if setup.caches.read.is_some() && loads.measured.warm_up > Nanos::ZERO {
             let (warming, warm) = loads.warm_up_apart();
@@ -332,6 +342,18 @@ impl Bench {
         let ios = measured.all.ios;
         Ok(Probe { sample: sample(measured, outstanding), usage, work, neighbours, ios })
     }
+}
+
+/// The loads until hit rates and latencies stay where they are.
+fn run_in(runtime: &VirtualRuntime, loads: &Loads, assembled: &Assembled) -> Result<(), RunError> {
+    let warming = loads.for_time(RUN_IN_MAX, RUN_IN_SEED);
+    let mut runs = warming.plan(runtime.world(), &assembled.group, &assembled.neighbours)?;
+    let writes =
+        assembled.writes_are_cached.first() == Some(&true) && loads.measured.streams[0].read_percent < 100.0;
+    let run_in = RunIn::new(assembled.group.arrays(), writes);
+    (runs.measured, _) = run_in.judge(runs.measured, Box::new(|_| true));
+    runtime.run(runs.run());
+    Ok(())
 }
 
 /// By how much one run may be off, at 95 %, as a share: how far runs lie apart that differ in their seeds. The figure is that

@@ -1,251 +1,30 @@
-//! The load on its array until destaging is in a steady state: as much reaches the drives as the hosts write.
-//!
-//! The caches begin empty. A load that hardly writes leaves them so: its pages age and go. Under any other they are filled
-//! to where destaging goes by need; where they still fill after a window, because the drives do not keep up, to where
-//! writers are delayed; and they find their level from there.
+//! Which write caches the loads of a configuration write into.
 
-use std::cell::Cell;
-use std::rc::Rc;
-
-use tier0_cache::Stage;
-use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
-use tier0_workload::run::RunError;
+use tier0_units::SectorCount;
 use tier0_world::World;
 
 use super::assemble::Assembled;
-use super::load::Loads;
-use super::warm_cache::WarmCache;
+use crate::settle::{Filling, WriteCaches};
 use crate::study::Setup;
 
-/// How often the caches are looked at.
-const ROUND: Nanos = Nanos::from_millis(100);
-/// The first look, at empty caches.
-const FIRST_ROUNDS: usize = 5;
-/// A load that in so long writes less than this share of the log's size hardly writes: the write cache destages pages of
-/// that age, and by need only what exceeds that share.
-const AGED: Nanos = Nanos::from_secs(10);
-const AGED_SHARE: f64 = 0.3;
-/// A window in which so much of the log's size was written is judged: some of the steps in which it is given back.
-const WINDOW_SHARE: f64 = 0.25;
-/// One of so many rounds is judged all the same: next to nothing is written.
-const WINDOW_ROUNDS_MAX: usize = 30;
-/// A cache that rises or falls by less than this share of what is written is in balance.
-const BALANCE: f64 = 0.12;
-/// The longest that is waited for: a load just at the drives' limit fills or empties the caches slowly, and it matters
-/// little where they stand.
-const SETTLING_MAX: Nanos = Nanos::from_secs(6);
-/// Another seed than the measurement's.
-const SEED: u64 = 0x5e77;
-
-/// The part of a measurement before it counts.
-pub(super) struct Settling {
-    world: World,
-    parts: Vec<Part>,
-}
-
-/// Write caches that are judged together: that of a group of sets in every member, or the one that all groups share.
-struct Part {
-    caches: Vec<WarmCache>,
-    window: Window,
-    filling: Rc<Cell<usize>>,
-    is_settled: bool,
-}
-
-/// What is seen of the caches, their mean.
-struct Window {
-    /// Levels after each round.
-    levels: Vec<f64>,
-    /// What had been written when it began, in sizes of the log.
-    written: f64,
-    /// What the caches were filled to before it; nothing where they were left empty.
-    filled: Option<Stage>,
-}
-
-impl Settling {
-    /// The settling of the loads of `setup`; none where nothing is written into a write cache.
-    pub(super) fn new(world: &World, setup: &Setup, assembled: &Assembled) -> Option<Settling> {
-        let groups = std::iter::once(&assembled.group).chain(&assembled.neighbours);
-        let mut parts: Vec<Vec<WarmCache>> = Vec::new();
-        for ((sets, group), cached) in setup.set_groups().iter().zip(groups).zip(&assembled.writes_are_cached)
-        {
-            if !cached || !sets.writes() {
-                continue;
-            }
-            let granule = sets.requests.block.size_max();
-            let sectors = SectorCount::in_bytes(granule).0;
-            let align = SectorCount::in_bytes(sets.requests.alignment.unwrap_or(granule)).0.max(1);
-            let members = group.members().iter();
-            let caches = members.map(|member| WarmCache { volumes: member.volumes.clone(), sectors, align });
-            match parts.first_mut() {
-                Some(all) if setup.caches.write_is_shared => all.extend(caches),
-                _ => parts.push(caches.collect()),
-            }
+/// The write caches of `setup`: that of a group of sets in every member together, or the one that all groups share. None
+/// where nothing is written into one.
+pub(super) fn write_caches(world: &World, setup: &Setup, assembled: &Assembled) -> Option<WriteCaches> {
+    let groups = std::iter::once(&assembled.group).chain(&assembled.neighbours);
+    let mut parts: Vec<Vec<Filling>> = Vec::new();
+    for ((sets, group), cached) in setup.set_groups().iter().zip(groups).zip(&assembled.writes_are_cached) {
+        if !cached || !sets.writes() {
+            continue;
         }
-        let parts: Vec<Part> = parts.into_iter().map(Part::new).collect();
-        (!parts.is_empty()).then(|| Settling { world: world.clone(), parts })
-    }
-
-    /// Runs the loads until the caches are settled.
-    ///
-    /// # Errors
-    /// One does not fit.
-    pub(super) fn run(
-        mut self,
-        loads: &Loads,
-        assembled: &Assembled,
-    ) -> Result<impl Future<Output = ()> + use<>, RunError> {
-        let loads = loads.for_time(SETTLING_MAX, SEED);
-        let mut runs = loads.plan(&self.world, &assembled.group, &assembled.neighbours)?;
-        let stop = runs.measured.stop_handle();
-        let judge = move |_: &_| {
-            self.parts.iter_mut().for_each(|part| part.judge(&self.world));
-            if self.parts.iter().all(|part| part.is_settled) {
-                stop.stop();
-            }
-        };
-        runs.measured = runs.measured.on_progress(ROUND, judge);
-        Ok(async move {
-            runs.run().await;
-        })
-    }
-}
-
-impl Part {
-    fn new(caches: Vec<WarmCache>) -> Part {
-        let window = Window { levels: Vec::new(), written: 0.0, filled: None };
-        let mut part = Part { caches, window, filling: Rc::new(Cell::new(0)), is_settled: false };
-        part.begin_window(None);
-        part
-    }
-
-    fn begin_window(&mut self, filled: Option<Stage>) {
-        self.window = Window { levels: Vec::new(), written: self.written(), filled };
-    }
-
-    /// Looks at the caches after a round.
-    fn judge(&mut self, world: &World) {
-        if self.is_settled {
-            return;
-        }
-        if self.filling.get() > 0 {
-            return self.begin_window(self.window.filled);
-        }
-        self.window.levels.push(self.level());
-        let Some(next) = self.window.judge(self.written() - self.window.written) else { return };
-        match next {
-            Next::Measure => self.is_settled = true,
-            Next::Fill(stage) => self.fill(world, stage),
-            Next::Wait => {}
-        }
-        self.begin_window(next.filled().or(self.window.filled));
-    }
-
-    /// Fills the caches beside the load.
-    fn fill(&self, world: &World, stage: Stage) {
-        for (number, cache) in (0u64..).zip(&self.caches) {
-            let random = world.random(0xb0ff_0000 ^ number << 8 ^ stage as u64);
-            let filled = cache.clone().fill(world.clone(), random, stage);
-            let filling = self.filling.clone();
-            filling.set(filling.get() + 1);
-            let task = async move {
-                filled.await;
-                filling.set(filling.get() - 1);
-            };
-            world.spawn(task).detach();
+        let granule = sets.requests.block.size_max();
+        let sectors = SectorCount::in_bytes(granule).0;
+        let align = SectorCount::in_bytes(sets.requests.alignment.unwrap_or(granule)).0.max(1);
+        let members = group.members().iter();
+        let caches = members.map(|member| Filling::anywhere(member.volumes.clone(), sectors, align));
+        match parts.first_mut() {
+            Some(all) if setup.caches.write_is_shared => all.extend(caches),
+            _ => parts.push(caches.collect()),
         }
     }
-
-    fn level(&self) -> f64 {
-        let levels: f64 = self.caches.iter().map(|cache| cache.status().level).sum();
-        levels / self.caches.len() as f64
-    }
-
-    fn written(&self) -> f64 {
-        let shares = self.caches.iter().map(|cache| {
-            let status = cache.status();
-            (status.written_pages * PAGE_SECTORS * SECTOR_BYTES) as f64 / status.log_bytes as f64
-        });
-        shares.sum::<f64>() / self.caches.len() as f64
-    }
-}
-
-/// What follows a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    /// The caches are settled.
-    Measure,
-    /// They are to be filled.
-    Fill(Stage),
-    /// Another window.
-    Wait,
-}
-
-impl Next {
-    fn filled(self) -> Option<Stage> {
-        match self {
-            Next::Fill(stage) => Some(stage),
-            _ => None,
-        }
-    }
-}
-
-impl Window {
-    /// What is to be done, given what was written in the window in sizes of the log; nothing while it goes on.
-    fn judge(&self, written: f64) -> Option<Next> {
-        let rounds = self.levels.len();
-        let Some(stage) = self.filled else {
-            let aged = written * AGED.as_secs_f64() / (ROUND.as_secs_f64() * FIRST_ROUNDS as f64);
-            let next = if aged < AGED_SHARE { Next::Measure } else { Next::Fill(Stage::Pressing) };
-            return (rounds >= FIRST_ROUNDS).then_some(next);
-        };
-        if written < WINDOW_SHARE && rounds < WINDOW_ROUNDS_MAX {
-            return None;
-        }
-        let rise = self.rise();
-        let is_balanced = rise.abs() <= BALANCE * written;
-        Some(match stage {
-            _ if is_balanced => Next::Measure,
-            // The drives keep up: less is destaged at a time the emptier the cache, which ends this by itself.
-            Stage::Pressing if rise < 0.0 => Next::Measure,
-            Stage::Pressing => Next::Fill(Stage::Throttling),
-            _ => Next::Wait,
-        })
-    }
-
-    /// By how much the level rose within it: twice the distance of its halves' means, since single levels jump by what a
-    /// batch gives back.
-    fn rise(&self) -> f64 {
-        let (first, second) = self.levels.split_at(self.levels.len() / 2);
-        let mean = |levels: &[f64]| levels.iter().sum::<f64>() / levels.len().max(1) as f64;
-        if first.is_empty() { 0.0 } else { 2.0 * (mean(second) - mean(first)) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn judge(filled: Option<Stage>, levels: &[f64], written: f64) -> Option<Next> {
-        Window { levels: levels.to_vec(), written: 0.0, filled }.judge(written)
-    }
-
-    #[test]
-    fn a_load_that_hardly_writes_leaves_the_cache_empty() {
-        let levels = [0.0; FIRST_ROUNDS];
-        assert_eq!(judge(None, &levels[1..], 0.5), None);
-        // 1 % of the log in half a second are 20 % until a page is old.
-        assert_eq!(judge(None, &levels, 0.01), Some(Next::Measure));
-        assert_eq!(judge(None, &levels, 0.02), Some(Next::Fill(Stage::Pressing)));
-    }
-
-    #[test]
-    fn a_cache_that_fills_is_filled_and_one_in_balance_is_measured() {
-        let (pressing, full) = (Some(Stage::Pressing), Some(Stage::Throttling));
-        assert_eq!(judge(pressing, &[0.3, 0.31], 0.1), None, "too little is written to judge");
-        assert_eq!(judge(pressing, &[0.30, 0.35], 0.3), Some(Next::Fill(Stage::Throttling)));
-        assert_eq!(judge(pressing, &[0.30, 0.31], 0.3), Some(Next::Measure));
-        assert_eq!(judge(pressing, &[0.30, 0.20], 0.3), Some(Next::Measure));
-        assert_eq!(judge(full, &[0.70, 0.75], 0.3), Some(Next::Wait));
-        assert_eq!(judge(full, &[0.86, 0.85], 0.3), Some(Next::Measure));
-    }
+    WriteCaches::new(world, parts)
 }

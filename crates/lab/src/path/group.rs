@@ -91,6 +91,13 @@ impl<T: BlockTarget + 'static> Group<T> {
         pieces
     }
 
+    /// Calls `on` with each volume that a range lies in, and where in it.
+    pub(crate) fn each_piece(&self, lba: Lba, sectors: u64, on: impl Fn(&T, Lba, u64)) {
+        for piece in self.pieces(lba, sectors) {
+            on(&self.members[piece.member].volumes[piece.volume], piece.lba, piece.sectors);
+        }
+    }
+
     async fn read_piece(&self, piece: Piece, buf: BufMut) -> (Result<(), IoError>, BufMut) {
         let member = &self.members[piece.member];
         let bytes = SectorCount(piece.sectors).bytes().0;

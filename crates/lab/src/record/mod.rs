@@ -25,6 +25,8 @@ pub enum Role {
     Prediction,
     /// It is true by construction, or a quotient of figures that were fitted to: no evidence, whatever it says.
     Derived,
+    /// Nothing was published to compare it with: a figure of the model, and no prediction that can be judged.
+    Unpublished,
 }
 
 impl fmt::Display for Role {
@@ -33,6 +35,7 @@ impl fmt::Display for Role {
             Role::Calibration => "calibration",
             Role::Prediction => "prediction",
             Role::Derived => "derived",
+            Role::Unpublished => "unpublished",
         })
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tier0_policy::{PageKey, Part, Policy};
 
 use super::requests::{Requests, Touch};
-use super::{Keeper, optimum};
+use super::{Answer, Keeper, optimum};
 
 /// What a cache served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -15,13 +15,15 @@ pub struct Served {
     pub byte_miss_ratio: f64,
     /// Blocks that were written into the cache: those that came in, and those that were written while they were in it.
     pub written_blocks: u64,
-    /// The same in bytes: what the cache's flash has to bear.
+    /// The same in bytes.
     pub written_bytes: u64,
+    /// Blocks that the flash cache refused because its budget of writes did not last.
+    pub refused_blocks: u64,
 }
 
 /// Counts what the touches of requests come to.
 #[derive(Default)]
-struct Tally {
+pub(super) struct Tally {
     requests: u64,
     missed_requests: u64,
     bytes: u64,
@@ -33,29 +35,32 @@ struct Tally {
 }
 
 impl Tally {
-    fn touched(&mut self, touch: Touch, is_hit: bool, bytes: u64) {
+    /// What came of a touch of so many bytes.
+    pub(super) fn touched(&mut self, touch: Touch, answer: Answer, bytes: u64) {
         if !touch.continues() {
             self.requests += 1;
             self.has_missed = false;
         }
         self.bytes += bytes;
-        if !is_hit {
+        if !answer.is_hit {
             self.missed_bytes += bytes;
             self.missed_requests += u64::from(!self.has_missed);
             self.has_missed = true;
         }
-        if !is_hit || touch.is_write() {
+        if answer.is_written {
             self.written_blocks += 1;
             self.written_bytes += bytes;
         }
     }
 
-    fn served(&self) -> Served {
+    /// What all came to.
+    pub(super) fn served(&self) -> Served {
         Served {
             miss_ratio: self.missed_requests as f64 / self.requests.max(1) as f64,
             byte_miss_ratio: self.missed_bytes as f64 / self.bytes.max(1) as f64,
             written_blocks: self.written_blocks,
             written_bytes: self.written_bytes,
+            refused_blocks: 0,
         }
     }
 }
@@ -63,14 +68,14 @@ impl Tally {
 /// What a cache of `blocks` serves of all requests.
 pub(super) fn serve(requests: &Requests, keeper: Keeper, blocks: usize) -> Served {
     let mut tally = Tally::default();
-    misses(requests.touches(), keeper, blocks, |touch, is_hit| {
-        tally.touched(touch, is_hit, requests.bytes_of(touch.block()));
+    misses(requests.touches(), keeper, blocks, |touch, answer| {
+        tally.touched(touch, answer, requests.bytes_of(touch.block()));
     });
     tally.served()
 }
 
-/// Has a cache serve touches; `told` learns of each that is no forgetting whether it was a hit.
-pub(super) fn misses(touches: &[Touch], keeper: Keeper, blocks: usize, mut told: impl FnMut(Touch, bool)) {
+/// Has a cache serve touches; `told` learns of each that is no forgetting what came of it.
+pub(super) fn misses(touches: &[Touch], keeper: Keeper, blocks: usize, mut told: impl FnMut(Touch, Answer)) {
     match keeper {
         Keeper::Optimum => optimum::misses(touches, blocks, told),
         Keeper::Policy(kind) => {
@@ -83,7 +88,7 @@ pub(super) fn misses(touches: &[Touch], keeper: Keeper, blocks: usize, mut told:
 }
 
 /// Asks for the blocks of a request. As in the product, all are looked for before those that are missing come in.
-fn ask(policy: &mut dyn Policy, request: &[Touch], told: &mut impl FnMut(Touch, bool)) {
+fn ask(policy: &mut dyn Policy, request: &[Touch], told: &mut impl FnMut(Touch, Answer)) {
     let page = |touch: &Touch| PageKey(touch.block().into());
     let mut part = Part::First;
     for touch in request {
@@ -91,7 +96,9 @@ fn ask(policy: &mut dyn Policy, request: &[Touch], told: &mut impl FnMut(Touch, 
             policy.remove(page(touch));
             continue;
         }
-        told(*touch, policy.get(page(touch), part).is_some());
+        let is_hit = policy.get(page(touch), part).is_some();
+        // All that is missing comes in.
+        told(*touch, Answer { is_hit, is_written: !is_hit || touch.is_write() });
         part = Part::Next;
     }
     let mut part = Part::First;
@@ -124,7 +131,10 @@ mod tests {
         assert_eq!(served.miss_ratio, 3.0 / 5.0);
         assert_eq!(served.byte_miss_ratio, 6.0 / 11.0);
         assert_eq!((served.written_blocks, served.written_bytes), (8, 8 * 4096));
-        assert_eq!(serve(&requests, Keeper::Optimum, 100), served, "nothing has to give way");
+        // Nothing has to give way, and four of the first read's blocks are worth their place.
+        let best = serve(&requests, Keeper::Optimum, 100);
+        assert_eq!((best.miss_ratio, best.byte_miss_ratio), (served.miss_ratio, served.byte_miss_ratio));
+        assert_eq!(best.written_blocks, 4);
     }
 
     #[test]

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use thiserror::Error;
-use tier0_trace::{Access, Format, Op, Place, TraceError, TraceReader};
+use tier0_trace::{Access, Format, Op, Options, Place, TraceError, TraceReader};
 
 use super::requests::{Requests, RequestsError, Writes};
 
 /// How a trace is taken in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// What it is written in; none: by its content.
-    pub format: Option<Format>,
+    /// How its file is read.
+    pub reading: Options,
     /// Bytes of a block, of traces that have bytes.
     pub block_bytes: u64,
     /// What becomes of writes.
@@ -28,6 +28,8 @@ pub struct Loaded {
     pub requests: Requests,
     /// Whether the last line of a text had no end: it may be cut off there.
     pub has_open_line: bool,
+    /// What was taken for granted about the file: sentences for whoever reads the results.
+    pub notes: Vec<String>,
 }
 
 /// Why a trace cannot be replayed.
@@ -64,7 +66,7 @@ const TOLD_EVERY: u64 = 1 << 20;
 /// # Errors
 /// [`LoadError`] where it cannot be read, is too large, or has nothing in it.
 pub fn load(path: &Path, options: &LoadOptions, told: impl Fn(u64)) -> Result<Loaded, LoadError> {
-    let mut reader = TraceReader::open(path, options.format)?;
+    let mut reader = TraceReader::open_with(path, options.reading.clone())?;
     let format = reader.format();
     // Numbers of blocks say nothing of bytes; a block is what was traced.
     let mut requests = Requests::new(options.block_bytes, options.writes);
@@ -75,7 +77,9 @@ pub fn load(path: &Path, options: &LoadOptions, told: impl Fn(u64)) -> Result<Lo
             break;
         }
         read += 1;
-        let taken = take(&mut requests, &access?, options.block_bytes);
+        let access = access?;
+        requests.set_time(access.at);
+        let taken = take(&mut requests, &access, options.block_bytes);
         taken.map_err(|source| LoadError::Requests { trace: trace(), request: read, source })?;
         if read % TOLD_EVERY == 0 {
             told(read);
@@ -84,7 +88,8 @@ pub fn load(path: &Path, options: &LoadOptions, told: impl Fn(u64)) -> Result<Lo
     if requests.count() == 0 {
         return Err(LoadError::Empty { trace: trace(), format });
     }
-    Ok(Loaded { format, requests, has_open_line: reader.has_open_line() })
+    let notes = reader.notes().to_vec();
+    Ok(Loaded { format, requests, has_open_line: reader.has_open_line(), notes })
 }
 
 fn take(requests: &mut Requests, access: &Access, block_bytes: u64) -> Result<(), RequestsError> {

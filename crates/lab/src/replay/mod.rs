@@ -5,13 +5,15 @@
 //! | `load` | from a trace's file to requests |
 //! | `requests` | a trace in memory: which blocks each request touches |
 //! | `cache` | a policy at a size under these requests, and what it counts |
-//! | `optimum` | the same for who knows the future |
+//! | `optimum` | the same for one that knows the future |
+//! | `flash` | the same for the flash cache of arrays, with what it admits and writes |
 //! | `sample` | the same of a part of the blocks, with an error: curves over many sizes |
 //!
 //! The policies are those that arrays use. What a replay cannot tell: times. A trace's requests come as they came where it
 //! was recorded, however fast the cache is.
 
 mod cache;
+mod flash;
 mod load;
 mod optimum;
 mod requests;
@@ -49,6 +51,18 @@ impl Keeper {
     }
 }
 
+/// What came of a touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// It was there.
+    is_hit: bool,
+    /// It was written into the cache: because it came in, or because it was written while it was there.
+    is_written: bool,
+}
+
+/// The name of the flash cache among policies.
+pub const FLASH: &str = "flash";
+
 /// What is to be found out.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -56,6 +70,9 @@ pub struct Plan {
     pub policies: Vec<PolicyKind>,
     /// Sizes of caches, in blocks.
     pub sizes: Vec<usize>,
+    /// How often a day the size of a flash cache may be written to it, as arrays have it; none to try no flash cache. Traces of
+    /// objects with sizes of their own have none.
+    pub flash_writes_per_day: Option<f64>,
     /// How many points a curve over sizes has; none without.
     pub curve_points: Option<NonZeroUsize>,
     /// Threads.
@@ -65,7 +82,7 @@ pub struct Plan {
 /// A cache that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tried {
-    /// The policy's name, or "optimum".
+    /// The policy's name, "flash" or "optimum".
     pub policy: &'static str,
     /// Its size in blocks.
     pub blocks: usize,
@@ -91,7 +108,7 @@ pub struct CurvePoint {
 /// What came of a replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Replayed {
-    /// What was tried, by size, the policies in their order and then the optimum.
+    /// What was tried, by size: the policies in their order, the flash cache, and the optimum.
     pub tried: Vec<Tried>,
     /// Curves, by policy.
     pub curve: Vec<CurvePoint>,
@@ -101,6 +118,7 @@ pub struct Replayed {
 #[derive(Clone, Copy)]
 enum Job {
     Try(Keeper, usize),
+    Flash(usize, f64),
     Point(Keeper, usize),
 }
 
@@ -112,7 +130,13 @@ enum Done {
 /// Replays `requests`; `done` is called with the number of caches of all that have been tried.
 pub fn replay(requests: &Requests, plan: &Plan, done: impl Fn(usize, usize) + Sync) -> Replayed {
     let keepers = || plan.policies.iter().map(|kind| Keeper::Policy(*kind)).chain([Keeper::Optimum]);
-    let tries = plan.sizes.iter().flat_map(|size| keepers().map(|keeper| Job::Try(keeper, *size)));
+    let flash = plan.flash_writes_per_day.filter(|_| !requests.has_objects());
+    let tries_of = |size: usize| {
+        let policies = plan.policies.iter().map(move |kind| Job::Try(Keeper::Policy(*kind), size));
+        let flash = flash.filter(|_| size >= flash::BLOCKS_MIN).map(|writes| Job::Flash(size, writes));
+        policies.chain(flash).chain([Job::Try(Keeper::Optimum, size)])
+    };
+    let tries = plan.sizes.iter().flat_map(|size| tries_of(*size));
     let points = plan.curve_points.map_or_else(Vec::new, |points| curve_sizes(requests, points));
     let points = keepers().flat_map(|keeper| points.iter().map(move |size| Job::Point(keeper, *size)));
     let jobs: Vec<Job> = tries.chain(points).collect();
@@ -137,17 +161,29 @@ pub fn replay(requests: &Requests, plan: &Plan, done: impl Fn(usize, usize) + Sy
 fn work(requests: &Requests, job: Job) -> Done {
     match job {
         Job::Try(keeper, blocks) => {
-            let clock = Clock::start();
-            let served = cache::serve(requests, keeper, blocks);
-            let seconds = clock.elapsed().as_secs_f64().max(1e-9);
-            let requests_per_s = requests.count() as f64 / seconds;
-            Done::Tried(Tried { policy: keeper.name(), blocks, served, requests_per_s })
+            timed(requests, keeper.name(), blocks, || cache::serve(requests, keeper, blocks))
+        }
+        Job::Flash(blocks, writes_per_day) => {
+            timed(requests, FLASH, blocks, || flash::serve(requests, blocks, writes_per_day))
         }
         Job::Point(keeper, blocks) => {
             let sampled = sample::miss_ratio(requests, keeper, blocks);
             Done::Point(CurvePoint { policy: keeper.name(), blocks, sampled })
         }
     }
+}
+
+fn timed(
+    requests: &Requests,
+    policy: &'static str,
+    blocks: usize,
+    serve: impl FnOnce() -> cache::Served,
+) -> Done {
+    let clock = Clock::start();
+    let served = serve();
+    let seconds = clock.elapsed().as_secs_f64().max(1e-9);
+    let requests_per_s = requests.count() as f64 / seconds;
+    Done::Tried(Tried { policy, blocks, served, requests_per_s })
 }
 
 /// Sizes from a few blocks to all that are touched, each larger by the same factor.
@@ -176,6 +212,7 @@ mod tests {
         Plan {
             policies: PolicyKind::ALL.to_vec(),
             sizes: sizes.to_vec(),
+            flash_writes_per_day: Some(3.0),
             curve_points: NonZeroUsize::new(4),
             threads: NonZeroUsize::new(2).expect("two"),
         }
@@ -199,7 +236,9 @@ mod tests {
             assert!(of("optimum") < of("lru") && of("optimum") < of("adaptive"), "{size}");
             assert!(of("adaptive") < of("lru"), "{size}");
         }
-        assert_eq!(replayed.curve.len(), 3 * 4);
+        let tried: Vec<&str> = replayed.tried.iter().map(|tried| tried.policy).collect();
+        assert_eq!(tried[..4], ["lru", "adaptive", "flash", "optimum"]);
+        assert_eq!((tried.len(), replayed.curve.len()), (8, 3 * 4));
         for point in replayed.curve.iter().filter(|point| point.blocks == requests.distinct() as usize) {
             assert!((point.sampled.miss_ratio - 0.05).abs() < 0.01, "all but the first of each: {point:?}");
         }

@@ -1,15 +1,16 @@
 //! Belady's optimum: what is asked for again last, or never, gives way (A study of replacement algorithms for a
-//! virtual-storage computer, 1966). It may be the block that just came.
+//! virtual-storage computer, 1966). It may be the block that just came, which then never comes in.
 
 use std::collections::BinaryHeap;
 
+use super::Answer;
 use super::requests::Touch;
 
 /// Never again.
 const NEVER: u32 = u32::MAX;
 
 /// As a cache of `blocks` would serve touches that knows all of them beforehand.
-pub(super) fn misses(touches: &[Touch], blocks: usize, mut told: impl FnMut(Touch, bool)) {
+pub(super) fn misses(touches: &[Touch], blocks: usize, mut told: impl FnMut(Touch, Answer)) {
     let next = next_uses(touches);
     let distinct = touches.iter().map(|touch| touch.block() as usize + 1).max().unwrap_or(0);
     // When each block that is there is touched next; in the heap the newest entry of each counts.
@@ -22,9 +23,14 @@ pub(super) fn misses(touches: &[Touch], blocks: usize, mut told: impl FnMut(Touc
             count -= usize::from(there[block as usize].take().is_some());
             continue;
         }
-        let is_hit = there[block as usize].replace(next).is_some();
-        last_used.push((next, block));
-        count += usize::from(!is_hit);
+        let is_hit = there[block as usize].take().is_some();
+        count -= usize::from(is_hit);
+        // What is never asked for again is worth no place.
+        if next != NEVER {
+            there[block as usize] = Some(next);
+            last_used.push((next, block));
+            count += 1;
+        }
         while count > blocks {
             let (when, victim) = last_used.pop().expect("what is there has an entry");
             if there[victim as usize] == Some(when) {
@@ -32,7 +38,8 @@ pub(super) fn misses(touches: &[Touch], blocks: usize, mut told: impl FnMut(Touc
                 count -= 1;
             }
         }
-        told(*touch, is_hit);
+        let is_kept = there[block as usize].is_some();
+        told(*touch, Answer { is_hit, is_written: is_kept && (!is_hit || touch.is_write()) });
     }
 }
 
@@ -57,7 +64,7 @@ mod tests {
 
     fn hits(blocks: &[u64], size: usize) -> Vec<bool> {
         let mut hits = Vec::new();
-        misses(of_blocks(blocks.iter().copied()).touches(), size, |_, is_hit| hits.push(is_hit));
+        misses(of_blocks(blocks.iter().copied()).touches(), size, |_, answer| hits.push(answer.is_hit));
         hits
     }
 
@@ -68,6 +75,25 @@ mod tests {
         let looped: Vec<u64> = (0..1000).map(|n| n % 101).collect();
         let missed = hits(&looped, 100).iter().filter(|is_hit| !**is_hit).count();
         assert!((101..115).contains(&missed), "{missed}");
+    }
+
+    /// What went past the cache counted as written into it: each block of a scan.
+    #[test]
+    fn what_never_comes_in_is_not_written() {
+        let written = |blocks: &[u64], size: usize| {
+            let mut written = Vec::new();
+            misses(of_blocks(blocks.iter().copied()).touches(), size, |_, answer| {
+                written.push(answer.is_written)
+            });
+            written.into_iter().filter(|is_written| *is_written).count()
+        };
+        assert_eq!(written(&[1, 2, 3, 4, 5], 2), 0, "nothing is asked for again");
+        assert_eq!(written(&[1, 2, 3, 4, 5, 1], 2), 1);
+        // 3 is asked for after both others, and stays outside.
+        assert_eq!(written(&[1, 2, 3, 1, 2, 3], 2), 2);
+        let looped: Vec<u64> = (0..1000).map(|n| n % 101).collect();
+        let count = written(&looped, 50);
+        assert!((50..600).contains(&count), "{count}");
     }
 
     /// All ways to choose, on short sequences.

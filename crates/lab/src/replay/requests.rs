@@ -1,8 +1,10 @@
 //! A trace in memory: which blocks each request touches, in their order.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use thiserror::Error;
+use tier0_units::Nanos;
 
 /// What becomes of writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,9 +85,16 @@ impl Touch {
     }
 }
 
+/// The unit in which times are kept: 32 bits hold 497 days of it, and a budget of flash writes fills in hours.
+const TICK: Nanos = Nanos::from_millis(10);
+
 /// Requests, as they came.
 pub struct Requests {
     touches: Vec<Touch>,
+    /// When each request and each forgotten block came, in units of [`TICK`]; empty where the trace has no times.
+    ticks: Vec<u32>,
+    /// That of the request that is taken in now.
+    tick: Option<u32>,
     /// Bytes of a block, where it is an object of a size of its own.
     object_bytes: Vec<u32>,
     /// By volume and block.
@@ -102,6 +111,8 @@ impl Requests {
         assert!(block_bytes > 0, "a block has bytes");
         Requests {
             touches: Vec::new(),
+            ticks: Vec::new(),
+            tick: None,
             object_bytes: Vec::new(),
             numbers: BTreeMap::new(),
             block_bytes,
@@ -109,6 +120,11 @@ impl Requests {
             count: 0,
             reads: 0,
         }
+    }
+
+    /// What comes next came at this time, since the first; none where the trace has no times.
+    pub fn set_time(&mut self, at: Option<Nanos>) {
+        self.tick = at.map(|at| u32::try_from(at.0 / TICK.0).unwrap_or(u32::MAX));
     }
 
     /// A read of blocks of a volume.
@@ -138,9 +154,11 @@ impl Requests {
     /// [`RequestsError`] where it cannot be taken in.
     pub fn forget(&mut self, volume: u32, first: u64, blocks: u64) -> Result<(), RequestsError> {
         // What was never touched is in no cache.
-        let known = self.numbers.range((volume, first)..(volume, first.saturating_add(blocks)));
+        let Some(span) = span(first, blocks) else { return Ok(()) };
+        let known = self.numbers.range((volume, *span.start())..=(volume, *span.end()));
         let forgotten: Vec<Touch> = known.map(|(_, number)| Touch(number | FORGET)).collect();
         self.check_room(forgotten.len() as u64)?;
+        self.ticks.extend(self.tick.iter().flat_map(|tick| std::iter::repeat_n(*tick, forgotten.len())));
         self.touches.extend(forgotten);
         Ok(())
     }
@@ -163,9 +181,10 @@ impl Requests {
         if blocks > REQUEST_BLOCKS_MAX {
             return Err(RequestsError::TooLong { blocks });
         }
+        let Some(span) = span(first, blocks) else { return Ok(()) };
         self.check_room(blocks)?;
         let mut continues = 0;
-        for block in first..first.saturating_add(blocks) {
+        for block in span {
             let next = self.numbers.len() as u32;
             if next == BLOCKS_MAX {
                 return Err(RequestsError::TooManyBlocks);
@@ -174,7 +193,8 @@ impl Requests {
             self.touches.push(Touch(number | how | continues));
             continues = CONTINUES;
         }
-        self.count += u64::from(blocks > 0);
+        self.count += 1;
+        self.ticks.extend(self.tick);
         Ok(())
     }
 
@@ -188,6 +208,28 @@ impl Requests {
     /// Touched blocks, in their order.
     pub fn touches(&self) -> &[Touch] {
         &self.touches
+    }
+
+    /// When each request and each forgotten block came, in the order of [`Requests::touches`], where the trace has times: for each
+    /// touch that does not continue the one before.
+    pub fn times(&self) -> Option<impl Iterator<Item = Nanos> + '_> {
+        let is_complete = !self.ticks.is_empty();
+        is_complete.then(|| self.ticks.iter().map(|tick| Nanos(u64::from(*tick) * TICK.0)))
+    }
+
+    /// Where each block lies in its pair of neighbours, of even and odd number: a number of the pair, and which of the two it is.
+    /// In the order of the blocks' numbers here.
+    pub fn pairs(&self) -> Vec<(u32, u8)> {
+        let mut pairs = vec![(0, 0); self.numbers.len()];
+        let mut last = None;
+        let mut count = 0;
+        for ((volume, block), number) in &self.numbers {
+            let pair = (*volume, block / 2);
+            count += u32::from(last.is_some_and(|last| last != pair));
+            last = Some(pair);
+            pairs[*number as usize] = (count, (block % 2) as u8);
+        }
+        pairs
     }
 
     /// Requests that count.
@@ -229,6 +271,11 @@ impl Requests {
     }
 }
 
+/// The numbers of so many blocks from a first one on, as far as 64 bits hold them; none of none.
+fn span(first: u64, blocks: u64) -> Option<RangeInclusive<u64>> {
+    blocks.checked_sub(1).map(|more| first..=first.saturating_add(more))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,6 +307,41 @@ mod tests {
         let forgotten: Vec<u32> =
             requests.touches().iter().filter(|touch| touch.forgets()).map(|touch| touch.block()).collect();
         assert_eq!(forgotten, [0, 1]);
+    }
+
+    /// An object of the greatest number panicked: the end behind it does not fit into 64 bits.
+    #[test]
+    fn the_last_block_is_a_block() {
+        for block in [0, u64::MAX - 1, u64::MAX] {
+            let mut requests = Requests::new(4096, Writes::Allocate);
+            requests.read_object(block, 512).expect("room");
+            requests.read(0, block, 1).expect("room");
+            requests.write(0, block, 1).expect("room");
+            requests.forget(0, block, 1).expect("room");
+            requests.forget(0, 0, u64::MAX).expect("room");
+            assert_eq!((requests.count(), requests.distinct(), requests.bytes_of(0)), (3, 1, 512), "{block}");
+            let forgotten = requests.touches().iter().filter(|touch| touch.forgets()).count();
+            // A discard of 2^64 - 1 bytes ends before the last block.
+            assert_eq!(forgotten, if block == u64::MAX { 1 } else { 2 }, "{block}");
+            requests.read(0, block, 0).expect("nothing is asked for");
+            assert_eq!((requests.count(), requests.touches().len()), (3, 3 + forgotten));
+        }
+    }
+
+    #[test]
+    fn neighbours_are_pairs_and_requests_have_times() {
+        let mut requests = Requests::new(4096, Writes::Allocate);
+        assert!(requests.times().is_none());
+        requests.set_time(Some(Nanos::from_millis(20)));
+        requests.read(0, 7, 4).expect("room");
+        requests.set_time(Some(Nanos::from_secs(1)));
+        requests.read(1, 8, 1).expect("room");
+        requests.forget(0, 0, 9).expect("room");
+        assert_eq!(requests.pairs(), [(0, 1), (1, 0), (1, 1), (2, 0), (3, 0)]);
+        let times: Vec<u64> = requests.times().expect("times").map(|at| at.0 / 1_000_000).collect();
+        assert_eq!(times, [20, 1000, 1000, 1000]);
+        let begun = requests.touches().iter().filter(|touch| !touch.continues()).count();
+        assert_eq!(begun, times.len());
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(super) fn miss_ratio(requests: &Requests, keeper: Keeper, blocks: usize) -> 
 
 fn count_misses(touches: &[Touch], keeper: Keeper, blocks: usize) -> u64 {
     let mut missed = 0;
-    misses(touches, keeper, blocks, |_, is_hit| missed += u64::from(!is_hit));
+    misses(touches, keeper, blocks, |_, answer| missed += u64::from(!answer.is_hit));
     missed
 }
 

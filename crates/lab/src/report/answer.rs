@@ -5,7 +5,8 @@ use tier0_units::counted;
 use super::view::{RecordLine, interval, predictions};
 use crate::ranking::{Ranked, Ranking, rankings};
 use crate::record::format_number;
-use crate::run::StudyOutcome;
+use crate::run::{Measured, StudyOutcome};
+use crate::study::Metric;
 
 const TB: f64 = 1e12;
 
@@ -73,7 +74,12 @@ pub(super) fn trust(
         }
     };
     let rates = lines.iter().zip(&outcome.records).filter(|(line, _)| line.unit == "IOPS");
-    let widths: Vec<Option<f64>> = rates.map(|(_, judged)| judged.half_width).collect();
+    let mut widths: Vec<Option<f64>> = rates.map(|(_, judged)| judged.half_width).collect();
+    if widths.is_empty() {
+        // No record is a rate: those of the configurations are what the ranking shows.
+        let of = |measured: &Measured| measured.measurement.half_width(Metric::Iops);
+        widths = outcome.outside_grid().map(of).collect();
+    }
     let widest = widths
         .iter()
         .flatten()

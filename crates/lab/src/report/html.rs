@@ -42,7 +42,10 @@ struct Page<'a> {
     prediction: Vec<RecordLine>,
     withheld: Vec<RecordLine>,
     derived: Vec<RecordLine>,
-    unpublished: usize,
+    /// Those outside of the grid, which has its own tables.
+    unpublished: Vec<RecordLine>,
+    /// Points of the grid of which nothing was published.
+    grid_unpublished: usize,
     fitted: &'a [Fitted],
     evaluations: usize,
     charts: Vec<Chart>,
@@ -97,7 +100,11 @@ impl<'a> Page<'a> {
             prediction: some(&|l| l.role == Role::Prediction && l.is_published() && !l.is_withheld()),
             withheld: some(&|line| line.role == Role::Prediction && line.is_withheld()),
             derived: some(&|line| line.role == Role::Derived),
-            unpublished: lines.iter().filter(|line| !line.is_published()).count(),
+            unpublished: some(&|line| line.role == Role::Unpublished && !line.is_of_grid(&outcome.study)),
+            grid_unpublished: lines
+                .iter()
+                .filter(|line| !line.is_published() && line.is_of_grid(&outcome.study))
+                .count(),
             fitted: fit.map_or(&[], |fit| &fit.parameters),
             evaluations: fit.map_or(0, |fit| fit.evaluations),
             charts: charts(outcome),

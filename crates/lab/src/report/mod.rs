@@ -75,7 +75,9 @@ pub fn parameters_of_kind(study: &Study, kind: SourceKind) -> Result<Vec<Catalog
         let setup = &configuration.setup;
         let drives = setup.set_groups().into_iter().map(|sets| sets.drive);
         let write_cache = setup.caches.write.map(|_| array.parameters.write_cache.value.clone());
-        for entry in [array.id.clone(), link].into_iter().chain(drives).chain(write_cache) {
+        let flash = setup.caches.flash.as_ref().map(|flash| flash.drive.clone());
+        let drives = drives.chain(write_cache).chain(flash);
+        for entry in [array.id.clone(), link].into_iter().chain(drives) {
             if !entries.contains(&entry) {
                 entries.push(entry);
             }

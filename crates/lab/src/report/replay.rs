@@ -144,6 +144,7 @@ mod tests {
         let plan = Plan {
             policies: PolicyKind::ALL.to_vec(),
             sizes: vec![10],
+            flash_writes_per_day: Some(3.0),
             curve_points: NonZeroUsize::new(5),
             threads: NonZeroUsize::MIN,
         };

@@ -53,6 +53,10 @@ pub fn terminal(
         role(Role::Derived),
         width,
     );
+    let is_unpublished =
+        |line: &&RecordLine| line.role == Role::Unpublished && !line.is_of_grid(&outcome.study);
+    let unpublished = lines.iter().filter(is_unpublished);
+    records(&mut text, "unpublished: nothing to compare these with", unpublished, width);
     grid(&mut text, outcome, width);
     measurements(&mut text, outcome, width);
     work(&mut text, outcome, width);
@@ -94,7 +98,8 @@ pub fn profile(report: &ProfileReport, width: Option<u16>) -> String {
             if beyond { "beyond the limit".to_owned() } else { String::new() },
         ]);
     }
-    format!("{table}\n\n{}\n", report.sentence())
+    let steadiness: String = report.steadiness().into_iter().map(|line| line + "\n").collect();
+    format!("{table}\n\n{}\n{steadiness}", report.sentence())
 }
 
 fn ranked(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
@@ -265,7 +270,7 @@ fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
              the write log; flushed: shares of the pages that were destaged idle (below the low watermark) / between the \
              watermarks / forced (writers were delayed); delayed: writes that waited for room, for one write of a host, \
              and for how long on average; read hits: reads that found their pages in the read cache, of those that looked for \
-             them\n{table}"
+             them, and behind a slash the same of a flash cache\n{table}"
         );
     }
 }

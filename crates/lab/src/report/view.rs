@@ -68,6 +68,11 @@ impl RecordLine {
         !self.published.is_empty()
     }
 
+    /// Whether it is a point of the study's grid.
+    pub(super) fn is_of_grid(&self, study: &Study) -> bool {
+        study.grid.iter().flat_map(|grid| &grid.points).any(|point| point.id == self.name())
+    }
+
     /// The id without the study's.
     pub(super) fn name(&self) -> &str {
         self.id.split_once('.').map_or(&self.id, |(_, name)| name)
@@ -151,9 +156,16 @@ impl WorkLine {
             delayed: work.delay_ms.map_or("–".to_owned(), |ms| {
                 format!("{:.0} % / {}", work.delayed_writes * 100.0, format_number(ms))
             }),
-            read_hits: work.read_hits.map_or("–".to_owned(), |share| format!("{:.1} %", share * 100.0)),
+            read_hits: match (work.read_hits, work.flash_hits) {
+                (memory, None) => hit_rate(memory),
+                (memory, flash) => format!("{} / {}", hit_rate(memory), hit_rate(flash)),
+            },
         }
     }
+}
+
+fn hit_rate(share: Option<f64>) -> String {
+    share.map_or("–".to_owned(), |share| format!("{:.1} %", share * 100.0))
 }
 
 /// Percent of the pages that were destaged: idle, between the watermarks, forced; and what was demanded, if anything was.

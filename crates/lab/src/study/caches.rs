@@ -45,6 +45,19 @@ impl SaidSwitches {
     }
 }
 
+/// A flash read cache of an array in a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlashCacheSetup {
+    /// Its size over all of its drives.
+    pub size: ByteCount,
+    /// The catalogue's drive, `id` or `id@calibration`.
+    pub drive: String,
+    /// How many such drives it lies on, which hold nothing else.
+    pub drives: u32,
+    /// How many times a day it may be written over, at the most; what is usual where nothing is said.
+    pub writes_per_day: Option<u32>,
+}
+
 /// The caches of an array in a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Caches {
@@ -56,6 +69,8 @@ pub struct Caches {
     /// Whether all groups of sets share one write cache, which volumes that do not use it write past: an array with a cache in
     /// its storage processors. Otherwise each has a lane of its own, as in the product.
     pub write_is_shared: bool,
+    /// Pages that were read, on SSDs.
+    pub flash: Option<FlashCacheSetup>,
     /// The array's switches: both on where nothing is said.
     pub switches: SaidSwitches,
     /// The preset that says what the volumes' switches are.
@@ -112,7 +127,8 @@ impl Setup {
             Some(preset) => delivered(catalog.array(preset.array)?, drive),
             None => {
                 let as_delivered = delivered(catalog.array(&self.array)?, drive);
-                Switches { read: self.caches.read.is_some() || as_delivered.read, write: true }
+                let has_cache = self.caches.read.is_some() || self.caches.flash.is_some();
+                Switches { read: has_cache || as_delivered.read, write: true }
             }
         };
         Ok(said.or(others))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tier0_catalog::{Catalog, SourceKind};
+use tier0_catalog::{Catalog, DriveSpec, SourceKind};
 use toml::Spanned;
 
 use super::error::Place;
@@ -198,7 +198,15 @@ fn check_references(
     let known =
         |drive: String| catalog.drive_by_reference(&drive).map(|_| ()).map_err(|unknown| unknown.to_string());
     let drives = setup.set_groups().into_iter().try_for_each(|sets| known(sets.drive));
-    array.and(drives).map_err(|fact| place.wrong(span, format!("configuration {id:?}: {fact}")))
+    let flash =
+        setup.caches.flash.as_ref().map_or(Ok(()), |flash| match catalog.drive_by_reference(&flash.drive) {
+            Ok(DriveSpec::Flash(_)) => Ok(()),
+            Ok(_) => {
+                Err(format!("flash_cache_drive {:?} is no SSD; name one (tier0 catalog list)", flash.drive))
+            }
+            Err(unknown) => Err(unknown.to_string()),
+        });
+    array.and(drives).and(flash).map_err(|fact| place.wrong(span, format!("configuration {id:?}: {fact}")))
 }
 
 /// No figure that a parameter of the catalogue was fitted to may be a prediction.
@@ -211,7 +219,8 @@ fn check_imported(
     let catalog = Catalog::embedded();
     let of = |configuration: &Configuration| {
         let drives = configuration.setup.set_groups().into_iter().map(|sets| sets.drive);
-        drives.chain([configuration.setup.array.clone()]).collect::<Vec<String>>()
+        let flash = configuration.setup.caches.flash.as_ref().map(|flash| flash.drive.clone());
+        drives.chain(flash).chain([configuration.setup.array.clone()]).collect::<Vec<String>>()
     };
     let entries: BTreeSet<String> = configurations.iter().flat_map(of).collect();
     let id = file.id.get_ref();
@@ -312,7 +321,7 @@ fn figures(
     let Some(grid) = grid else { return Ok(figures) };
     for point in grid.points.iter().filter(|point| !ids.contains(&point.id)) {
         let at = configurations.iter().position(|configuration| configuration.id == point.id);
-        figures.prediction.push(PredictionFigure {
+        figures.unpublished.push(PredictionFigure {
             id: point.id.clone(),
             unit: grid.unit.clone(),
             measure: Measure::Of(grid.metric, at.expect("a point is a configuration")),
@@ -337,7 +346,18 @@ fn add(
         let published = section.published.clone();
         PredictionFigure { id, unit, measure, published, tolerance }
     };
-    match section.role {
+    // Without a published figure there is nothing that a prediction could be judged by.
+    let role = match section.role {
+        Role::Prediction if section.published.is_none() => Role::Unpublished,
+        role => role,
+    };
+    match role {
+        Role::Unpublished if section.published.is_some() => {
+            let text =
+                format!("record {id:?} is unpublished and gives what was published; make it a prediction");
+            return Err(place.wrong(section.id.span(), text));
+        }
+        Role::Unpublished => figures.unpublished.push(unfitted(id, unit, measure)),
         Role::Prediction => figures.prediction.push(unfitted(id, unit, measure)),
         Role::Derived => figures.derived.push(unfitted(id, unit, measure)),
         Role::Calibration => {

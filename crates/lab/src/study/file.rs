@@ -144,6 +144,8 @@ pub enum Metric {
     P99Ms,
     /// Reads that found all of their pages in the read cache, in percent of those that looked for them, in all of the array.
     ReadHitPercent,
+    /// Reads that found all of their pages in the flash cache, in percent of those that looked there: in memory was not all of them.
+    FlashHitPercent,
     /// Writes that were delayed for want of room in the write cache of the measured volumes, in percent of all writes to it.
     DelayedWritesPercent,
     /// Pages that were destaged from that cache while writers were delayed, in percent of all that were.

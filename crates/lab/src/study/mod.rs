@@ -30,7 +30,7 @@ mod setup;
 #[cfg(test)]
 mod tests;
 
-pub use caches::{CachePreset, Caches, SaidSwitches, Switches};
+pub use caches::{CachePreset, Caches, FlashCacheSetup, SaidSwitches, Switches};
 pub use embedded::{StudySummary, embedded, list};
 pub use error::StudyError;
 pub use neighbour::Neighbour;
@@ -39,4 +39,5 @@ pub use plan::{
     Measure, Metric, Order, PredictionFigure, Study, Variation,
 };
 pub use set_group::{Requests, SetGroup};
+pub(crate) use setup::IOS_DEFAULT;
 pub use setup::{FreeField, Goal, RunEffort, Setup};

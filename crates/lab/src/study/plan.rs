@@ -183,7 +183,7 @@ impl CalibrationFigure {
     }
 }
 
-/// A figure that is predicted. Its published value, if any, can only be looked at by a report.
+/// A figure that nothing is fitted to. Its published value, if any, can only be looked at by a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PredictionFigure {
     pub(super) id: String,
@@ -199,6 +199,7 @@ pub struct Figures {
     pub(super) calibration: Vec<CalibrationFigure>,
     pub(super) prediction: Vec<PredictionFigure>,
     pub(super) derived: Vec<PredictionFigure>,
+    pub(super) unpublished: Vec<PredictionFigure>,
 }
 
 /// A figure as a report sees it.
@@ -248,6 +249,7 @@ impl Figures {
         });
         let prediction = self.prediction.iter().map(|figure| figure.reported(Role::Prediction));
         let derived = self.derived.iter().map(|figure| figure.reported(Role::Derived));
-        calibration.chain(prediction).chain(derived)
+        let unpublished = self.unpublished.iter().map(|figure| figure.reported(Role::Unpublished));
+        calibration.chain(prediction).chain(derived).chain(unpublished)
     }
 }

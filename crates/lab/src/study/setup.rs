@@ -5,7 +5,7 @@ use tier0_raid::layout::RaidLevel;
 use tier0_units::{ByteCount, Nanos};
 use tier0_workload::spec::{BlockMix, Pattern, parse_duration};
 
-use super::caches::{CachePreset, Caches, SaidSwitches};
+use super::caches::{CachePreset, Caches, FlashCacheSetup, SaidSwitches};
 use super::neighbour::{Neighbour, NeighbourSection};
 
 /// What a study's file may say of a configuration; later patches win.
@@ -26,6 +26,10 @@ pub(super) struct SetupPatch {
     pub(super) read_cache: Option<ByteCount>,
     pub(super) write_cache: Option<ByteCount>,
     pub(super) write_cache_shared: Option<bool>,
+    pub(super) flash_cache: Option<ByteCount>,
+    pub(super) flash_cache_drive: Option<String>,
+    pub(super) flash_cache_drives: Option<u32>,
+    pub(super) flash_cache_writes: Option<u32>,
     pub(super) caches: Option<String>,
     pub(super) array_caches: Option<SaidSwitches>,
     pub(super) volume_caches: Option<SaidSwitches>,
@@ -51,7 +55,8 @@ macro_rules! lay_over {
 impl SetupPatch {
     pub(super) fn overlaid(&self, over: &SetupPatch) -> SetupPatch {
         lay_over!(self, over; array, members, name, drive, drives, raid, set_size, groups, volumes, volume_size,
-            used_percent, read_cache, write_cache, write_cache_shared, caches, array_caches, volume_caches,
+            used_percent, read_cache, write_cache, write_cache_shared, flash_cache, flash_cache_drive,
+            flash_cache_drives, flash_cache_writes, caches, array_caches, volume_caches,
             neighbours, block, read_percent, pattern, alignment, latency_limit_ms, users, think_us,
             ios, warm_up)
     }
@@ -142,7 +147,7 @@ pub struct Setup {
 
 const MIB: u64 = 1 << 20;
 /// Answered requests of a measurement where a study does not say: the mean latency is then known to 1 or 2 %.
-const IOS_DEFAULT: u64 = 30_000;
+pub(crate) const IOS_DEFAULT: u64 = 30_000;
 /// Time until queues and caches are as full as they will be.
 const WARM_UP_DEFAULT: Nanos = Nanos::from_millis(1_500);
 /// The least write cache: a log in frames of its usual length.
@@ -150,6 +155,9 @@ const WRITE_CACHE_MIN: ByteCount = ByteCount::mib(4);
 /// The least read cache, and the most: less keeps nothing, and of each page a few bytes are real memory.
 const READ_CACHE_MIN: ByteCount = ByteCount::mib(1);
 const READ_CACHE_MAX: ByteCount = ByteCount::gib(1024);
+/// The least flash cache, and the most: its tables are real memory, a thousandth of it.
+const FLASH_CACHE_MIN: ByteCount = ByteCount::mib(256);
+const FLASH_CACHE_MAX: ByteCount = ByteCount::gib(4096);
 /// What the measured group of sets is called where a study does not say.
 const NAME_DEFAULT: &str = "measured";
 
@@ -177,6 +185,7 @@ impl Setup {
                 read: patch.read_cache,
                 write: patch.write_cache,
                 write_is_shared: patch.write_cache_shared.unwrap_or(false),
+                flash: flash(patch)?,
                 switches: patch.array_caches.unwrap_or_default(),
                 preset: patch.caches.as_deref().map(CachePreset::named).transpose()?,
             },
@@ -208,6 +217,19 @@ impl Setup {
         }
         if self.caches.read.is_some_and(|size| size < READ_CACHE_MIN || size > READ_CACHE_MAX) {
             return outside("read_cache", "1MiB to 1TiB");
+        }
+        if let Some(flash) = &self.caches.flash {
+            if self.caches.write.is_none() || self.caches.write_is_shared {
+                return Err("has a flash_cache without a write_cache of its own, whose log tells what of it is stale; give \
+                            write_cache, and leave write_cache_shared out"
+                    .into());
+            }
+            if !(FLASH_CACHE_MIN..=FLASH_CACHE_MAX).contains(&flash.size) {
+                return outside("flash_cache", "256MiB to 4TiB, or 0B for none");
+            }
+            if !(1..=64).contains(&flash.drives) {
+                return outside("flash_cache_drives", "1 to 64");
+            }
         }
         if self.caches.write.is_some_and(|size| size < WRITE_CACHE_MIN || !size.0.is_multiple_of(MIB)) {
             return outside("write_cache", "whole MiB, at least 4MiB and at most what the array has");
@@ -250,6 +272,15 @@ pub(super) fn level(name: &str) -> Result<RaidLevel, String> {
 
 pub(super) fn micros(us: f64) -> Nanos {
     Nanos((us.max(0.0) * 1e3).round() as u64)
+}
+
+/// The flash cache; zero bytes are none, so that a configuration can do without the one of the base.
+fn flash(patch: &SetupPatch) -> Result<Option<FlashCacheSetup>, String> {
+    let Some(size) = patch.flash_cache.filter(|size| size.0 > 0) else { return Ok(None) };
+    let drive = patch.flash_cache_drive.clone();
+    let drive = drive.ok_or("does not say flash_cache_drive; name an SSD of the catalogue")?;
+    let (drives, writes_per_day) = (patch.flash_cache_drives.unwrap_or(1), patch.flash_cache_writes);
+    Ok(Some(FlashCacheSetup { size, drive, drives, writes_per_day }))
 }
 
 fn warm_up(patch: &SetupPatch) -> Result<Nanos, String> {

@@ -23,4 +23,4 @@ mod write;
 pub use error::ServerError;
 pub use options::{DEFAULT_TCP_ADDRESS, ServerOptions};
 pub use shared::Server;
-pub use tier0_target::{ExportOptions, TargetError, TargetOptions, User};
+pub use tier0_target::{ConnectionCounts, ConnectionsNow, ExportOptions, TargetError, TargetOptions, User};

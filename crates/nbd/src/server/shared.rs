@@ -2,10 +2,11 @@
 
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tier0_block::BlockTarget;
 use tier0_stats::IoStats;
-use tier0_target::{Connection, Ended, ExportOptions, Protocol, Target, User};
+use tier0_target::{Connection, ConnectionCounts, Ended, ExportOptions, Protocol, Target, User};
 use tier0_world::World;
 use tier0_world::net::{PeerAddress, Socket};
 
@@ -66,6 +67,17 @@ impl<T: BlockTarget + 'static> Server<T> {
         Ok(())
     }
 
+    /// Offers `target` under the name of `options`, and no more under the name `from`. Clients that use that export stay
+    /// connected; one whose handshake still goes on with the old name is sent away.
+    ///
+    /// # Errors
+    /// Where NBD cannot tell of it.
+    pub fn rename_export(&self, from: &str, options: ExportOptions, target: T) -> Result<(), ServerError> {
+        self.check(&options, &target)?;
+        self.target.rename_export(from, options, target);
+        Ok(())
+    }
+
     fn check(&self, options: &ExportOptions, target: &T) -> Result<(), ServerError> {
         describe(options, target, self.protocol.options.payload_bytes_max).map(|_| ())
     }
@@ -98,6 +110,16 @@ impl<T: BlockTarget + 'static> Server<T> {
     /// The exports' names.
     pub fn export_names(&self) -> Vec<String> {
         self.target.export_names()
+    }
+
+    /// How many connections there are and have been, for any thread.
+    pub fn counts(&self) -> &Arc<ConnectionCounts> {
+        self.target.counts()
+    }
+
+    /// Has it told there when connections are closed for want of places, a sentence at most twice in ten seconds.
+    pub fn tell_of_crowding(&self, listener: impl Fn(String) + 'static) {
+        self.target.tell_of_crowding(listener);
     }
 
     /// Connections that are open.

@@ -52,7 +52,16 @@ impl Raw {
 
     /// The same with the server at `address`.
     pub(crate) async fn negotiate_at(world: &World, address: &PeerAddress) -> Raw {
-        let raw = Raw::connect_to(world, address);
+        Raw::connect_to(world, address).negotiated().await
+    }
+
+    /// The same on a connection that was made.
+    pub(crate) async fn negotiate_on(socket: Socket) -> Raw {
+        Raw { socket }.negotiated().await
+    }
+
+    async fn negotiated(self) -> Raw {
+        let raw = self;
         let goal = ClientGoal::Go { export: String::new(), structured_replies: true, block_status: true };
         let mut handshake = ClientHandshake::new(goal);
         let (mut received, mut out) = (Vec::with_capacity(1 << 16), Vec::new());

@@ -343,6 +343,35 @@ fn an_export_is_replaced_under_its_users_and_withdrawn_after_them() {
 }
 
 #[test]
+fn a_renamed_export_keeps_its_users() {
+    on_each_driver(|world| async move {
+        let sockets = Sockets::new();
+        let server = server(&world, &sockets, "one", ServerOptions::default());
+        let options = ClientOptions::default();
+        let gone = Client::connect(&world, &sockets.uri("one"), &options).await.expect("connects");
+        gone.flush().await.expect("served");
+        gone.close().await;
+        let early = Client::connect(&world, &sockets.uri("one"), &options).await.expect("connects");
+        while server.users_of("one") > 1 {
+            world.sleep(Nanos::from_millis(1)).await;
+        }
+        let renamed = ExportOptions::named("two");
+        server.rename_export("one", renamed, ram(&world, ByteCount::mib(64))).expect("offered");
+        early.flush().await.expect("it is not touched");
+        assert_eq!((server.users_of("one"), server.users_of("two")), (0, 1));
+        assert_eq!(server.export_names(), ["two"]);
+        let ended: Vec<String> = server.ended_users().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(ended, ["two"], "what closed connections asked goes with the name");
+        let refused = Client::connect(&world, &sockets.uri("one"), &options).await.err().expect("refused");
+        assert!(matches!(refused, ClientError::Refused(_)), "{refused}");
+        let late = Client::connect(&world, &sockets.uri("two"), &options).await.expect("connects");
+        server.withdraw("two").await;
+        assert_eq!(early.flush().await, Err(IoError::Gone), "it is a user of the new name");
+        assert_eq!(late.flush().await, Err(IoError::Gone));
+    });
+}
+
+#[test]
 fn tcp_works_as_well() {
     on_each_driver(|world| async move {
         let server: Server<DriveHandle> = Server::new(&world, ServerOptions::default());

@@ -10,14 +10,14 @@ use super::page::{PageTable, most_places, page_count};
 use super::pieces::Header;
 use crate::codec::{Reader, Writer};
 use crate::features::{
-    FAMILIES, FLASH_CACHE, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, SWITCHES,
+    DISPLACED, FAMILIES, FLASH_CACHE, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, ROLES, SWITCHES,
 };
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
-    BitSet, Branch, CacheSwitches, Derived, DriveClass, ExtentMap, FlashCacheDevice, FlashCachePlacement,
-    GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError,
-    PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch, SetGroup, Tenants, Volume, WRITE_CACHES,
-    are_placed, placed, write_cache_code,
+    BitSet, Branch, CacheSwitches, Derived, DriveClass, DriveRole, ExtentMap, FlashCacheDevice,
+    FlashCachePlacement, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member,
+    MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch, SetGroup, Tenants,
+    Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 
@@ -35,6 +35,10 @@ pub(crate) const PATHS_COUNT_BYTES: usize = 4;
 const PATH_BYTES_MIN: usize = 6;
 /// What a chunklet that was left behind takes: itself, set and column.
 const LEFT_BEHIND_BYTES: usize = 16;
+/// What the role of a member takes: its place and the role.
+const ROLE_BYTES: usize = 5;
+/// What a column takes that lies elsewhere than where it belongs: set, column and member.
+const DISPLACED_BYTES: usize = 12;
 /// What the state of a member that is to leave has more than its own number.
 const LEAVING: u8 = 16;
 
@@ -42,6 +46,8 @@ const LEAVING: u8 = 16;
 pub(crate) struct Around {
     front: Vec<u8>,
     rear: Vec<u8>,
+    /// What is in the bytes behind the table.
+    compatible: u64,
     /// What a build must know to understand it.
     incompatible: u64,
 }
@@ -49,8 +55,7 @@ pub(crate) struct Around {
 impl Around {
     /// The features of such a body.
     pub(crate) fn features(&self) -> Features {
-        let compatible = if self.rear.is_empty() { 0 } else { LEFT_BEHIND };
-        Features { compatible, incompatible: self.incompatible, ..Features::NONE }
+        Features { compatible: self.compatible, incompatible: self.incompatible, ..Features::NONE }
     }
 
     /// The whole body.
@@ -139,33 +144,93 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     let room = state.geometry.area.body_bytes_max(places);
     let room = room.saturating_sub(writer.0.len() as u64).saturating_sub(table);
     let room = usize::try_from(room).unwrap_or(usize::MAX);
-    let rear = encode_left_behind(state, room.saturating_sub(PATHS_COUNT_BYTES));
+    let (rear, compatible) = encode_rear(state, room.saturating_sub(PATHS_COUNT_BYTES));
     encode_paths(&mut writer, state.members(), room.saturating_sub(rear.len()));
-    Around { front: writer.0, rear, incompatible }
+    Around { front: writer.0, rear, compatible, incompatible }
 }
 
-/// What lies on lost drives that may be needed, as much as fits `room` bytes; nothing where there is none.
-fn encode_left_behind(state: &PoolState, room: usize) -> Vec<u8> {
-    let left_behind = &state.inventory.left_behind;
-    let kept = left_behind.len().min(room.saturating_sub(4) / LEFT_BEHIND_BYTES);
-    let mut writer = Writer::default();
-    if kept > 0 {
-        writer.count(kept);
-        for (chunklet, (set, column)) in left_behind.iter().take(kept) {
-            encode_chunklet(&mut writer, *chunklet);
-            writer.u32(*set);
-            writer.u32(*column);
+/// What others can do without, as much as fits `room` bytes, and the features that say what of it is there: the first is what
+/// is missed most.
+fn encode_rear(state: &PoolState, room: usize) -> (Vec<u8>, u64) {
+    let Inventory { left_behind, members, displaced, .. } = &state.inventory;
+    let mut rear = Rear { writer: Writer::default(), room, features: 0 };
+    rear.add(LEFT_BEHIND, LEFT_BEHIND_BYTES, left_behind.iter(), |writer, (chunklet, (set, column))| {
+        encode_chunklet(writer, *chunklet);
+        writer.u32(*set);
+        writer.u32(*column);
+    });
+    let roles = (0u32..).zip(members).filter(|(_, member)| !member.role.is_by_use());
+    rear.add(ROLES, ROLE_BYTES, roles, |writer, (place, member)| {
+        writer.u32(place);
+        writer.u8(member.role.code());
+    });
+    rear.add(DISPLACED, DISPLACED_BYTES, displaced.iter(), |writer, ((set, column), home)| {
+        writer.u32(*set);
+        writer.u32(*column);
+        writer.u32(*home);
+    });
+    (rear.writer.0, rear.features)
+}
+
+/// The bytes behind the table of pages: lists, each of which a feature tells.
+struct Rear {
+    writer: Writer,
+    room: usize,
+    features: u64,
+}
+
+impl Rear {
+    /// Adds a list, as much of it as there is room for; nothing where that is nothing.
+    fn add<T>(
+        &mut self,
+        feature: u64,
+        bytes_each: usize,
+        list: impl Iterator<Item = T> + Clone,
+        encode: impl Fn(&mut Writer, T),
+    ) {
+        let left = self.room.saturating_sub(self.writer.0.len());
+        let kept = list.clone().count().min(left.saturating_sub(4) / bytes_each);
+        if kept > 0 {
+            self.features |= feature;
+            self.writer.count(kept);
+            list.take(kept).for_each(|one| encode(&mut self.writer, one));
         }
     }
-    writer.0
 }
 
-fn decode_left_behind(reader: &mut Reader<'_>) -> Option<BTreeMap<ChunkletAddress, (u32, u32)>> {
-    let read = |reader: &mut Reader<'_>| Some((decode_chunklet(reader)?, (reader.u32()?, reader.u32()?)));
-    let all = reader.many(LEFT_BEHIND_BYTES, read)?;
+/// Reads what [`encode_rear`] wrote.
+fn decode_rear(reader: &mut Reader<'_>, features: u64, state: &mut PoolState) -> Option<()> {
+    if features & LEFT_BEHIND != 0 {
+        state.inventory.left_behind = decode_entries(reader, LEFT_BEHIND_BYTES, |reader| {
+            Some((decode_chunklet(reader)?, (reader.u32()?, reader.u32()?)))
+        })?;
+    }
+    if features & ROLES != 0 {
+        let roles = decode_entries(reader, ROLE_BYTES, |reader| {
+            Some((reader.u32()?, DriveRole::from_code(reader.u8()?)?))
+        })?;
+        for (place, role) in roles {
+            state.inventory.members.get_mut(place as usize)?.role = role;
+        }
+    }
+    if features & DISPLACED != 0 {
+        state.inventory.displaced = decode_entries(reader, DISPLACED_BYTES, |reader| {
+            Some(((reader.u32()?, reader.u32()?), reader.u32()?))
+        })?;
+    }
+    Some(())
+}
+
+/// Reads a list of which every entry has another key, and which is not empty.
+fn decode_entries<K: Ord, V>(
+    reader: &mut Reader<'_>,
+    bytes_each: usize,
+    decode: impl Fn(&mut Reader<'_>) -> Option<(K, V)>,
+) -> Option<BTreeMap<K, V>> {
+    let all = reader.many(bytes_each, decode)?;
     let count = all.len();
-    let left_behind: BTreeMap<_, _> = all.into_iter().collect();
-    (left_behind.len() == count && count > 0).then_some(left_behind)
+    let map: BTreeMap<K, V> = all.into_iter().collect();
+    (map.len() == count && count > 0).then_some(map)
 }
 
 /// A body that was read.
@@ -224,9 +289,7 @@ pub(crate) fn decode_body(bytes: &[u8], header: &Header, area: &MetadataArea) ->
         true => Some(PageTable::decode(&mut reader, has_families).ok_or_else(damaged)?),
         false => None,
     };
-    if header.features.compatible & LEFT_BEHIND != 0 {
-        state.inventory.left_behind = decode_left_behind(&mut reader).ok_or_else(damaged)?;
-    }
+    decode_rear(&mut reader, header.features.compatible, &mut state).ok_or_else(damaged)?;
     if !reader.is_empty() && !header.features.has_rest_beyond(IN_CHECKPOINTS) {
         return Err(damaged());
     }
@@ -318,7 +381,7 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         }
     }
     let log = LogPlacement { rings, lanes };
-    let (left_behind, owners) = (BTreeMap::new(), BTreeMap::new());
+    let (left_behind, displaced, owners) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let inventory = Inventory {
         members,
         groups,
@@ -326,6 +389,7 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         columns,
         rebuilds,
         left_behind,
+        displaced,
         log,
         volumes,
         next_volume,
@@ -435,7 +499,8 @@ pub(crate) fn decode_member(reader: &mut Reader<'_>) -> Option<Member> {
     let code = reader.u8()?;
     let (leaving, code) = if code < LEAVING { (false, code) } else { (true, code - LEAVING) };
     let (state, class) = (MemberState::from_code(code)?, DriveClass::from_code(reader.u8()?)?);
-    Some(Member { id, sectors, state, leaving, class, group: 0, name: reader.text()?, path: String::new() })
+    let (role, path) = (DriveRole::ByUse, String::new());
+    Some(Member { id, sectors, state, leaving, class, role, group: 0, name: reader.text()?, path })
 }
 
 fn encode_chunklet(writer: &mut Writer, chunklet: ChunkletAddress) {

@@ -9,8 +9,8 @@ use super::*;
 use crate::codec::{Reader, Writer, crc64};
 use crate::features::{FLASH_CACHE, SWITCHES};
 use crate::fixtures;
-use crate::samples::{area, chunklet, empty, extent, flash_cache, full, grouped, ring, slot, volume};
-use crate::state::{Branch, Member, Tenant};
+use crate::samples::{area, chunklet, empty, extent, flash_cache, full, grouped, member, ring, slot, volume};
+use crate::state::{Branch, DriveRole, Member, Tenant};
 use crate::{
     CacheSwitches, Caching, FlashCachePlacement, LogPlacement, MetaError, MetaRecord, PoolState,
     RebuildSource, SharedRun, Volume,
@@ -18,7 +18,9 @@ use crate::{
 
 #[test]
 fn states_come_back() {
-    for state in [empty(1), empty(4), full(), with_family(), with_switches(), with_flash_cache()] {
+    for state in
+        [empty(1), empty(4), full(), with_family(), with_switches(), with_flash_cache(), with_roles()]
+    {
         let bytes = encode(&state);
         assert!(bytes.len().is_multiple_of(4096));
         assert_eq!(decode(&bytes), Some(Ok(state)));
@@ -242,6 +244,37 @@ fn the_frozen_image_of_a_pool_with_a_flash_cache_is_read_and_written() {
     assert!(!has_feature(&state) && encode(&state) == encode(&full()), "not a byte differs");
 }
 
+/// A pool that says of two drives what they are for, one of which took a column over from a drive that another one replaces.
+fn with_roles() -> PoolState {
+    let mut state = full();
+    let (set, column) = (5, 1);
+    let records = [
+        MetaRecord::MemberRole { member: 0, role: DriveRole::Data },
+        MetaRecord::MemberRole { member: 4, role: DriveRole::Auxiliary },
+        MetaRecord::ColumnRebuilding { set, column, target: chunklet(4, 6) },
+        MetaRecord::ColumnRebuilt { set, column, with_lost_pages: false },
+        MetaRecord::MemberAdded(Member { role: DriveRole::Data, ..member(5) }),
+        MetaRecord::MemberReplaced { member: 3, by: 5 },
+    ];
+    state.apply_all(&records).expect("valid");
+    state
+}
+
+#[test]
+fn the_frozen_image_of_a_pool_with_roles_is_read_and_written() {
+    let state = with_roles();
+    state.verify().expect("sound");
+    check_frozen("checkpoint-v3-roles.bin", &state);
+    // Who does not know of them reads the rest.
+    let (body, stored) = encode_parts(&state);
+    let features = crate::Features { compatible: 1 << 9, ..crate::Features::NONE };
+    let mut forgetful = state.clone();
+    forgetful.inventory.members.iter_mut().for_each(|member| member.role = DriveRole::ByUse);
+    forgetful.inventory.displaced.clear();
+    let header = Header { features, ..header_of(&body) };
+    assert_eq!(decode_parts(&header, &body, &stored.concat()), Some(Ok(forgetful)));
+}
+
 #[test]
 fn the_frozen_image_of_a_pool_with_cache_switches_is_read_and_written() {
     let state = with_switches();
@@ -416,5 +449,6 @@ fn what_was_left_behind_is_remembered() {
     let header = Header { features, ..header_of(&body) };
     let mut forgetful = state.clone();
     forgetful.inventory.left_behind.clear();
+    forgetful.inventory.displaced.clear();
     assert_eq!(decode_parts(&header, &body, &stored.concat()), Some(Ok(forgetful)));
 }

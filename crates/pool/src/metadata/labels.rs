@@ -135,6 +135,13 @@ impl Core {
         superblock::last_copy(drive.info().sectors).filter(|at| at.0 >= end)
     }
 
+    /// The first sector behind all that a member uses.
+    pub(super) fn end_of(&self, drive: &DriveHandle, member: &Member) -> Lba {
+        let behind = |last: Lba| Lba(last.0 + superblock::COPY_SECTORS);
+        let data_end = || Lba(self.state.borrow().geometry().data_end(member.sectors));
+        self.last_copy(drive, member).map_or_else(data_end, behind)
+    }
+
     /// Makes known that a member is lost; ends when the superblocks of all others say so.
     pub(super) async fn lose(self: &Rc<Self>, member: u32, error: IoError) -> Result<(), PoolError> {
         // The task that has the turn may be waiting for this very drive.

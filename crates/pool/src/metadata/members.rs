@@ -10,6 +10,7 @@ use tier0_world::IoError;
 use super::core::Metadata;
 use super::labels::set_state;
 use super::superblock::{self, PoolLabel, Superblock};
+use crate::foreign::erase_unused;
 use crate::state::{Member, MemberState};
 use crate::{MetaRecord, PoolError};
 
@@ -17,7 +18,8 @@ use crate::{MetaRecord, PoolError};
 const JOIN_LIMIT: Nanos = Nanos::from_secs(30);
 
 impl Metadata {
-    /// Makes a drive a member; its place. The superblocks say so first, the journal follows. What lay on it is overwritten.
+    /// Makes a drive a member; its place. The superblocks say so first, the journal follows. What other programs left where a
+    /// member holds nothing is erased before.
     /// `member` is new: active, and with an identity that no member had.
     ///
     /// # Errors
@@ -45,6 +47,7 @@ impl Metadata {
                 // No older superblock survives; no other member knows of the drive yet.
                 let last = core.last_copy(&drive, &member);
                 let writes = async {
+                    erase_unused(&drive, core.end_of(&drive, &member)).await?;
                     superblock::write_last(&drive, &superblock, last).await?;
                     superblock::write(&drive, &superblock, 1, None).await
                 };

@@ -80,6 +80,10 @@ const COPIES: u64 = 2;
 const LAST: u64 = 2;
 const FIRST_COPY_BYTE: u64 = 64 << 10;
 
+/// The first sector of the first copy.
+pub(crate) const START_SECTORS: u64 = FIRST_COPY_BYTE / SECTOR_BYTES;
+/// The room of a copy.
+pub(crate) const COPY_SECTORS: u64 = COPY_BYTES as u64 / SECTOR_BYTES;
 /// The first sector behind both copies.
 pub const END_SECTORS: u64 = (FIRST_COPY_BYTE + COPIES * COPY_BYTES as u64) / SECTOR_BYTES;
 

@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::lineage::{self, Choice};
 use super::readmission::NEVER_LOST;
 use super::superblock::{self, GivenUp, Newest, PoolLabel, Superblock};
-use crate::blank::is_blank;
 use crate::error::names;
+use crate::foreign::is_blank;
 use crate::state::MemberState;
 use crate::{History, Member, PoolError};
 
@@ -30,7 +30,7 @@ pub struct Survey {
 /// A drive that is in no pool.
 #[derive(Debug)]
 pub enum OtherDrive {
-    /// Nothing at all: its first 16 MiB are zeros.
+    /// Nothing at all: its front and its end are zeros ([`crate::foreign::is_blank`]).
     Blank(DriveHandle),
     /// It holds something that is not tier0's.
     Foreign(DriveHandle),

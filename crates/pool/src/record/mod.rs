@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use tier0_units::{ExtentId, SlotRef, WriteCache};
 
 use crate::ChunkletAddress;
-use crate::state::{CacheSwitches, FlashCachePlacement, LogPlacement, Member, Run, SetGroup, Volume};
+use crate::state::{
+    CacheSwitches, DriveRole, FlashCachePlacement, LogPlacement, Member, Run, SetGroup, Volume,
+};
 
 pub(crate) use encode::decode_run;
 pub use encode::{VERSION, decode, encode};
@@ -76,6 +78,20 @@ pub enum MetaRecord {
         member: u32,
         /// The path; empty if it is not known any more.
         path: String,
+    },
+    /// A member is for this from now on.
+    MemberRole {
+        /// Its place.
+        member: u32,
+        /// What it is for.
+        role: DriveRole,
+    },
+    /// A member takes the place of another one: the columns that belong to this one belong to it.
+    MemberReplaced {
+        /// The place of the one that is replaced.
+        member: u32,
+        /// The place of the one that replaces it.
+        by: u32,
     },
     /// Sets joined behind the present ones, their columns in order.
     SetsAdded {

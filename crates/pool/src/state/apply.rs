@@ -30,11 +30,14 @@ impl PoolState {
             MetaRecord::MemberRemoved { member } => {
                 self.set_member(member, MemberState::Removed);
                 self.forget_left_behind(member);
+                self.forget_home(member);
             }
             MetaRecord::MemberLeaving { member, leaving } => {
                 self.inventory.members[member as usize].leaving = leaving;
             }
             MetaRecord::MemberMoved { member, path } => self.inventory.members[member as usize].path = path,
+            MetaRecord::MemberRole { member, role } => self.inventory.members[member as usize].role = role,
+            MetaRecord::MemberReplaced { member, by } => self.replace_home(member, by),
             MetaRecord::SetsAdded { columns, sets_per_band, group } => {
                 self.add_sets(columns, sets_per_band, group);
             }
@@ -134,6 +137,7 @@ impl PoolState {
         self.inventory.owners.remove(&before);
         self.inventory.owners.insert(rebuild.target, Owner::Set { set, column });
         self.note_returned((set, column), rebuild.target);
+        self.note_displaced((set, column), before.drive, rebuild.target.drive);
         if !with_lost_pages {
             self.inventory.left_behind.retain(|_, whose| *whose != (set, column));
         } else if self.inventory.members[before.drive as usize].state == MemberState::Lost {

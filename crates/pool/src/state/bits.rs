@@ -33,6 +33,17 @@ impl BitSet {
         self.count
     }
 
+    /// How many numbers below `end` are in it.
+    pub fn count_below(&self, end: u64) -> u64 {
+        let end = end.min(self.bound);
+        let ones = |word: u64| u64::from(word.count_ones());
+        let whole: u64 = self.words[..(end / 64) as usize].iter().map(|word| ones(*word)).sum();
+        match end % 64 {
+            0 => whole,
+            rest => whole + ones(self.words[(end / 64) as usize] & ((1 << rest) - 1)),
+        }
+    }
+
     /// Whether `number` is in it; false at and above the bound.
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
@@ -118,6 +129,7 @@ mod tests {
         assert_eq!((set.count(), set.contains(129), set.contains(500)), (2, true, false));
         assert_eq!(set.next_missing(0), Some(1));
         assert_eq!(set.next_missing(129), None);
+        assert_eq!([0, 1, 64, 129, 130, 500].map(|end| set.count_below(end)), [0, 1, 1, 1, 2, 2]);
         let present = [0, 1, 64, 129, 130, 500].map(|from| set.next_present(from));
         assert_eq!(present, [Some(0), Some(129), Some(129), Some(129), None, None]);
         (1..129).for_each(|number| assert!(set.insert(number)));

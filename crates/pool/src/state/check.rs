@@ -51,6 +51,8 @@ impl PoolState {
                     false => Err(MetaError::PathTooLong { member: *member, bytes: path.len() }),
                 }
             }
+            MetaRecord::MemberRole { member, .. } => self.check_member(*member).map(|_| ()),
+            MetaRecord::MemberReplaced { member, by } => self.check_replaced(*member, *by),
             MetaRecord::SetsAdded { columns, sets_per_band, group } => {
                 let group = self.check_sets_added(columns, *sets_per_band, *group)?;
                 let sets = columns.len() as u64 / u64::from(group.columns());

@@ -218,7 +218,7 @@ impl PoolState {
     }
 
     fn derive_owners(&self) -> Result<BTreeMap<ChunkletAddress, Owner>, MetaError> {
-        let Inventory { columns, rebuilds, left_behind, log, flash_cache, .. } = &self.inventory;
+        let Inventory { columns, rebuilds, left_behind, displaced, log, flash_cache, .. } = &self.inventory;
         self.check_batches()?;
         let mut owners = BTreeMap::new();
         for ((set, column), chunklet) in self.all_columns().zip(columns) {
@@ -245,6 +245,13 @@ impl PoolState {
             self.check_chunklet_exists(*chunklet)?;
             if self.check_member(chunklet.drive)?.state != MemberState::Lost {
                 let fact = format!("it remembers what a drive that is not lost ({}) held", chunklet.drive);
+                return Err(MetaError::Contradiction { fact });
+            }
+        }
+        for ((set, column), home) in displaced {
+            self.check_column(*set, *column)?;
+            if self.check_member(*home)?.state == MemberState::Removed {
+                let fact = format!("columns belong to a drive that was removed ({home})");
                 return Err(MetaError::Contradiction { fact });
             }
         }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::state::DriveRole;
 use crate::state::group::is_first_group;
 
 /// A drive of a pool. Its place among the members is its name in all other records; places are never used again.
@@ -22,6 +23,9 @@ pub struct Member {
     /// The group whose sets it has columns of.
     #[serde(default, skip_serializing_if = "is_first_group")]
     pub group: u32,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "DriveRole::is_by_use")]
+    pub role: DriveRole,
     /// Whether it serves.
     pub state: MemberState,
     /// It is to leave: it gets nothing new, and is forgotten when the pool has nothing on it any more.

@@ -19,6 +19,7 @@ mod bits;
 mod cache;
 mod check;
 mod check_sets;
+mod copy_back;
 mod derive;
 mod error;
 mod extent_map;
@@ -30,6 +31,7 @@ mod log;
 mod member;
 mod readmission;
 mod returning;
+mod role;
 mod room;
 mod slot_set;
 mod spare;
@@ -61,6 +63,7 @@ pub use geometry::{Geometry, SlotHome};
 pub use group::{GROUPS_MAX, SetGroup};
 pub use log::{LogCopy, LogPlacement, LogRing};
 pub use member::{DriveClass, Member, MemberState, PATH_BYTES_MAX};
+pub use role::DriveRole;
 pub(crate) use slot_set::SlotSet;
 pub(crate) use tenants::Tenants;
 pub use volume::{Branch, Claim, FAMILY_VOLUMES_MAX, Volume};
@@ -115,6 +118,9 @@ pub(crate) struct Inventory {
     /// Chunklets of lost members whose columns were rebuilt elsewhere while pages were lost of which these may hold the
     /// only right copy; set and column of each. No others are there.
     pub(crate) left_behind: BTreeMap<ChunkletAddress, (u32, u32)>,
+    /// Columns that were rebuilt elsewhere because their drive was lost, or is replaced, each with that drive, or the one that
+    /// has replaced it.
+    pub(crate) displaced: BTreeMap<(u32, u32), u32>,
     pub(crate) log: LogPlacement,
     pub(crate) volumes: BTreeMap<u32, Volume>,
     pub(crate) next_volume: u32,

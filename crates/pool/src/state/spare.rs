@@ -6,6 +6,16 @@ use std::ops::Range;
 use crate::ChunkletAddress;
 use crate::state::{DriveClass, Member, Owner, PoolState};
 
+/// A member that could have a column.
+struct Candidate {
+    place: u32,
+    class: DriveClass,
+    /// No other column of the set is to return there with what only it may hold.
+    is_left_alone: bool,
+    /// No other column of the set belongs there.
+    is_nobodys_home: bool,
+}
+
 impl PoolState {
     /// Free chunklets of a member, the ones kept for rebuilding included, but not those to which columns may return; none
     /// where it does not serve, or is to leave.
@@ -79,17 +89,16 @@ impl PoolState {
         self.owned(member).any(|(_, owner)| matches!(owner, Owner::Set { .. } | Owner::Target { .. }))
     }
 
-    /// Whether a member may hold data: one that has no columns and was given the write log, or a part of the flash cache, was given
-    /// for that alone.
-    pub fn is_for_data(&self, member: u32) -> bool {
-        let holds_log = || self.log().copies().any(|copy| copy.member == member);
-        self.has_columns(member) || !holds_log() && self.flash_cache().on(member).is_none()
+    /// Free chunklets by member.
+    pub(super) fn free_by_member(&self) -> BTreeMap<u32, u64> {
+        self.members_by_place().map(|(place, _)| (place, self.free_chunklets(place))).collect()
     }
 
-    /// Where a lost column of a set should be rebuilt: on the member that the set does not use, of the class of the
-    /// lost one if there is such a member, with the most free chunklets; only where no other is left, on one to which another
-    /// column of the set is to return. Called for set after set, with the records applied in between, this spreads a rebuild
-    /// over all drives. Where no chunklet is free, the one is left that is kept for the column itself. A column that was moving
+    /// Where a lost column of a set, or one that is to leave its drive, should go: to the drive that replaces its own if it
+    /// can, or else to the member that the set does not use, of the class of the present one if there is such a member, with
+    /// the most free chunklets; only where no other is left, to one to which another column of the set is to return. A column
+    /// that a drive of data still has does not go to one that is not for data ([`PoolState::is_for_data`]). Called for set
+    /// after set, with the records applied in between, this spreads a rebuild over all drives. Where no chunklet is free, the one is left that is kept for the column itself. A column that was moving
     /// from a drive that serves goes back to where it is.
     pub fn choose_spare(&self, set: u32, column: u32) -> Option<ChunkletAddress> {
         let lost = self.member(self.column(set, column).drive)?;
@@ -97,6 +106,9 @@ impl PoolState {
         // One that is to leave stays where it is only if there is no other place.
         if lost.takes_more() && back.is_some() {
             return back;
+        }
+        if let Some(home) = self.place_at_home(set, column) {
+            return Some(home);
         }
         let place = self.choose_drive(set, column, lost.class, |place| self.free_chunklets(place));
         let free = place.and_then(|place| self.free_chunklet(place, 0));
@@ -119,25 +131,47 @@ impl PoolState {
         class: DriveClass,
         free: impl Fn(u32) -> u64,
     ) -> Option<u32> {
+        let lies_on = [self.column(set, column).drive, self.place_of(set, column).drive];
+        // What was given for the log alone holds data only if nothing else restores redundancy.
+        let may_be_any = lies_on.iter().any(|drive| !self.is_active(*drive) || !self.is_for_data(*drive));
+        let weighted = self.candidates(set, column).filter_map(|candidate| {
+            let (place, is_for_data) = (candidate.place, self.is_for_data(candidate.place));
+            let (free, is_class) = (free(place), candidate.class == class);
+            let rank = (candidate.is_left_alone, is_for_data, candidate.is_nobodys_home, is_class, free);
+            (free > 0 && (is_for_data || may_be_any)).then_some((rank, std::cmp::Reverse(place)))
+        });
+        weighted.max().map(|(_, std::cmp::Reverse(place))| place)
+    }
+
+    /// The member of data on which a column should go on that lies on one that is not for data.
+    pub(super) fn choose_data_drive(&self, set: u32, column: u32, free: impl Fn(u32) -> u64) -> Option<u32> {
+        let weighted = self.candidates(set, column).filter_map(|candidate| {
+            let (place, free) = (candidate.place, free(candidate.place));
+            let can_be = free > 0 && candidate.is_left_alone && self.is_for_data(place);
+            can_be.then_some((candidate.is_nobodys_home, free, std::cmp::Reverse(place)))
+        });
+        weighted.max().map(|(.., std::cmp::Reverse(place))| place)
+    }
+
+    /// The members that could have a column of a set, as far as the set goes.
+    fn candidates(&self, set: u32, column: u32) -> impl Iterator<Item = Candidate> {
         let others = || (0..self.group_of(set).columns()).filter(|other| *other != column);
         let targets = (0..).zip(self.drives_of(set)).filter(|(other, _)| *other != column);
         // What is being evacuated is on two drives until it ends.
         let sources = others().map(|other| self.column(set, other).drive);
         let used: Vec<u32> = targets.map(|(_, drive)| drive).chain(sources).collect();
         let group = self.group_number_of(set);
-        let is_own = |member: &Member| member.group == group;
+        let is_own = move |member: &Member| member.group == group;
         let candidates =
-            self.members_by_place().filter(|(place, member)| is_own(member) && !used.contains(place));
+            self.members_by_place().filter(move |(place, member)| is_own(member) && !used.contains(place));
         // Another column of the set that is to return to a drive cannot where this one is.
         let kept = self.drives_kept_for(set, column);
-        let weighted = candidates.filter_map(|(place, member)| {
-            let free = free(place);
-            let is_left_alone = !kept.contains(&place);
-            // What was given for the log alone holds data only if nothing else can.
-            let rank = (is_left_alone, self.is_for_data(place), member.class == class, free);
-            (free > 0).then_some((rank, std::cmp::Reverse(place)))
-        });
-        weighted.max().map(|(_, std::cmp::Reverse(place))| place)
+        candidates.map(move |(place, member)| Candidate {
+            place,
+            class: member.class,
+            is_left_alone: !kept.contains(&place),
+            is_nobodys_home: !self.is_home_of_others((set, column), place),
+        })
     }
 
     /// The columns that are on members that are to leave, and are neither moving nor lost: set and column.
@@ -150,11 +184,8 @@ impl PoolState {
     /// How many of the columns that must move find no place, if this member is to leave too: those that are lost, and
     /// those on members that leave. Nothing is changed.
     pub fn homeless_without(&self, member: u32) -> u64 {
-        let mut free: BTreeMap<u32, u64> = self
-            .members_by_place()
-            .filter(|(place, _)| *place != member)
-            .map(|(place, _)| (place, self.free_chunklets(place)))
-            .collect();
+        let mut free = self.free_by_member();
+        free.remove(&member);
         let own = self.columns_where(|state, set, column| state.place_of(set, column).drive == member);
         let all = self.lost_columns().chain(self.leaving_columns()).chain(own);
         let all: BTreeSet<(u32, u32)> = all.collect();

@@ -13,6 +13,7 @@ mod balance;
 mod groups;
 mod model;
 mod returning;
+mod roles;
 
 fn refused(state: &PoolState, record: MetaRecord) -> MetaError {
     state.check(&record).expect_err("refused")
@@ -32,6 +33,8 @@ fn a_story_is_told_record_by_record() {
         state.apply(record);
         state.verify().expect("sound");
     }
+    assert_eq!(state.displaced_from(3).collect::<Vec<_>>(), [(3, 1)], "it was rebuilt on another drive");
+    state.inventory.displaced.clear();
     assert_eq!(state, full());
     assert_eq!(state.slot(extent(0, 3)), Some(slot(6, 4)));
     assert_eq!(state.slot(extent(0, 1)), None);

@@ -18,7 +18,7 @@ impl<S: System> Run<S> {
     /// Cuts creations of the array, and looks at what they leave. What is created afterwards finds blank drives, or what
     /// the last one left.
     pub(crate) fn cut_creations(&mut self) -> Result<(), String> {
-        if !self.session.config.has_ordeals {
+        if !self.session.config.has_ordeals() {
             return Ok(());
         }
         let mut random = self.session.random(0xf0d);

@@ -37,7 +37,7 @@ impl<S: System> Run<S> {
         let mut random = self.session.random(0x1a57);
         let session = self.session.clone();
         // What silent damage does to drives that are believed again cannot be listed.
-        if !session.config.has_ordeals || session.damaged.get() || !random.chance(SHARE) {
+        if !session.config.has_ordeals() || session.damaged.get() || !random.chance(SHARE) {
             return Ok(());
         }
         let mut there = session.shelf.borrow().names(Whereabouts::In);
@@ -140,7 +140,9 @@ impl<S: System> Run<S> {
         let mut recovered = match recovered {
             Ok(recovered) => recovered,
             Err(SystemError::Refused(_)) => return Ok(()),
-            Err(SystemError::Failed(why)) => return Err(format!("it fails: {why}")),
+            Err(SystemError::Failed(why) | SystemError::Unfinished(why)) => {
+                return Err(format!("it fails: {why}"));
+            }
         };
         if let Some(obstacle) = recovered.obstacle {
             self.session.count("last resorts that did nothing");

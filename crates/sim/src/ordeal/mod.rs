@@ -22,7 +22,7 @@ use crate::system::Running;
 
 /// Has ordeals happen that need an array with users.
 pub(crate) async fn happen<R: Running>(life: Rc<Life<R>>, end: LifeEnd) {
-    if !life.session.config.has_ordeals {
+    if !life.session.config.has_ordeals() {
         return;
     }
     liar::lie(&life).await;

@@ -20,7 +20,7 @@ impl<S: System> Run<S> {
     pub(crate) fn change_shards(&mut self) -> Result<(), String> {
         let session = self.session.clone();
         let mut random = session.random(0x5a4d);
-        if !session.config.has_ordeals || !random.chance(SHARE) {
+        if !session.config.has_ordeals() || !random.chance(SHARE) {
             return Ok(());
         }
         let shards = 1 + random.below(SHARDS_MAX) as usize;

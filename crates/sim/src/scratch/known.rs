@@ -48,6 +48,8 @@ pub(super) struct Known {
     pub(super) cloned: Option<CloneBook>,
     /// That volume is being cloned.
     pub(super) cloning: Option<ReadTicket>,
+    /// It has this many sectors if a shrink that was not acknowledged was done.
+    pub(super) shrinks_to: Option<u64>,
     /// It may be a clone of a later moment than the one at which it was asked for.
     pub(super) is_unsure: bool,
 }

@@ -7,12 +7,13 @@
 pub(crate) mod clones;
 pub(crate) mod known;
 mod pieces;
+mod shrink;
 
 use std::rc::Rc;
 
 use tier0_world::Random;
 
-use crate::administrator::ask;
+use crate::administrator::{self, Outcome, ask};
 use crate::life::Life;
 use crate::system::{Admin, Running};
 
@@ -21,16 +22,23 @@ use pieces::PIECE_SECTORS;
 
 /// The most pieces of a volume.
 const PIECES_MAX: u64 = 48;
-/// The most volumes at once.
+/// The most volumes at once, those included that may still come.
 const VOLUMES_MAX: usize = 3;
 
-/// Creates a volume and writes to it, or deletes one.
+/// Creates a volume and writes to it, or shrinks or deletes one.
 pub(crate) async fn come_or_go<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(), String> {
     let _turn = life.scratch_turn.acquire(1).await;
     let there = names(life, Fate::There);
-    if there.len() >= VOLUMES_MAX || (!there.is_empty() && random.chance(0.4)) {
+    let is_full = there.len() + names(life, Fate::Coming).len() >= VOLUMES_MAX;
+    if is_full && there.is_empty() {
+        return Ok(());
+    }
+    if is_full || (!there.is_empty() && random.chance(0.4)) {
         let name = &there[random.below(there.len() as u64) as usize];
-        return delete(life, name).await;
+        return match random.chance(0.3) {
+            true => shrink::shrink(life, name, random).await,
+            false => delete(life, name).await,
+        };
     }
     create(life, random).await
 }
@@ -58,14 +66,20 @@ async fn create<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(
         pieces: vec![Piece::of(Content::Zeros); pieces as usize],
         cloned: None,
         cloning: None,
+        shrinks_to: None,
         is_unsure: false,
     };
     let name = next_name(life, known);
     let thin = random.chance(0.7);
-    let request = Admin::CreateVolume { name: name.clone(), sectors: pieces * PIECE_SECTORS, thin };
-    if !ask(life, request, "volumes created under load").await? {
-        life.session.scratch.borrow_mut().volumes.remove(&name);
-        return Ok(());
+    let wish = Admin::CreateVolume { name: name.clone(), sectors: pieces * PIECE_SECTORS, thin };
+    match administrator::request(life, wish, "volumes created under load").await? {
+        Outcome::Done => {}
+        Outcome::Refused => {
+            life.session.scratch.borrow_mut().volumes.remove(&name);
+            return Ok(());
+        }
+        // It may come when the drives do that the array waits for.
+        Outcome::Unfinished => return Ok(()),
     }
     set_fate(life, &name, Fate::There);
     for piece in 0..pieces {
@@ -79,12 +93,12 @@ async fn create<R: Running>(life: &Rc<Life<R>>, random: &mut Random) -> Result<(
 /// Deletes a volume.
 async fn delete<R: Running>(life: &Rc<Life<R>>, name: &str) -> Result<(), String> {
     set_fate(life, name, Fate::Going);
-    let gone = ask(life, Admin::DeleteVolume { name: name.to_owned() }, "volumes deleted under load").await?;
-    match gone {
-        true => drop(life.session.scratch.borrow_mut().volumes.remove(name)),
-        // Where drives were away, it may be gone nevertheless.
-        false if life.session.config.has_clones => {}
-        false => set_fate(life, name, Fate::There),
+    let wish = Admin::DeleteVolume { name: name.to_owned() };
+    match administrator::request(life, wish, "volumes deleted under load").await? {
+        Outcome::Done => drop(life.session.scratch.borrow_mut().volumes.remove(name)),
+        Outcome::Refused => set_fate(life, name, Fate::There),
+        // It may go when the drives are back that the array waits for.
+        Outcome::Unfinished => {}
     }
     Ok(())
 }
@@ -120,6 +134,7 @@ pub(crate) async fn check<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> 
         scratch.volumes.values_mut().for_each(|known| known.fate = Fate::There);
     }
     for name in there {
+        shrink::settle(life, &name)?;
         pieces::verify(life, &name).await?;
     }
     Ok(())

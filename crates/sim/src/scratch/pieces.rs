@@ -28,7 +28,7 @@ fn known<R: Running>(life: &Life<R>, name: &str, piece: u64) -> (Piece, u64, u64
     (known.pieces[piece as usize], known.number, sectors)
 }
 
-fn volume_of<R: Running>(life: &Life<R>, name: &str) -> Result<R::Volume, String> {
+pub(super) fn volume_of<R: Running>(life: &Life<R>, name: &str) -> Result<R::Volume, String> {
     let found = life.running.scratch().into_iter().find(|(other, _)| other == name);
     found.map(|(_, volume)| volume).ok_or_else(|| format!("volume {name} is not there"))
 }
@@ -61,7 +61,7 @@ async fn discard<R: Running>(life: &Rc<Life<R>>, name: &str, piece: u64) -> Resu
 
 /// A clone's cache is volatile where its volume's is.
 fn is_durable<R: Running>(life: &Life<R>) -> bool {
-    life.session.config.has_clones
+    life.session.config.mixture.clones
 }
 
 /// Carries out a request that gives a piece this content; false where there is no space for it.

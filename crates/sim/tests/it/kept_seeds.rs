@@ -3,8 +3,8 @@
 //! A change of what the simulator draws makes another run of a seed; then it still is one more run. Where the cause has
 //! a smaller test of its own, that one is the proof.
 
-use tier0_sim::sweep::catching;
-use tier0_sim::{Array, SimConfig, run};
+use tier0_sim::sweep::run_caught;
+use tier0_sim::{Array, SimConfig};
 
 const KEPT: &[(u64, &str)] = &[
     (
@@ -138,7 +138,18 @@ const KEPT_CLONES_AND_MISHAPS: &[(u64, &str)] = &[
         "a volume was deleted under a scrub that waited for drives; a column moved without the slots that it had had, and \
          the scrub looked for them in the new place",
     ),
+    (
+        300_062,
+        "an administrator of the simulator asked a paused array for a clone every few milliseconds, and kept what the volume \
+         held for each: 19 GiB",
+    ),
 ];
+
+/// The same with mishaps in pools that grow.
+const KEPT_GROWING_AND_MISHAPS: &[(u64, &str)] = &[(
+    300_151,
+    "the simulator took a volume for refused that the array created when the drives were back that it waited for",
+)];
 
 /// The same with incidents.
 const KEPT_INCIDENTS: &[(u64, &str)] = &[
@@ -176,6 +187,17 @@ const KEPT_FLASH_AND_MISHAPS: &[(u64, &str)] = &[(
     "the simulator took a set of one column beside a spare drive for one of two, which needs both drives",
 )];
 
+/// The same as [`KEPT_MISHAPS`] with a flash cache and two groups of sets.
+const KEPT_GROUPS_AND_FLASH_AND_MISHAPS: &[(u64, &str)] = &[(
+    77_100_403,
+    "a part of the log of the smallest size was full with one page, and a writer waited for destaging though nothing was \
+     dirty",
+)];
+
+/// The same as [`KEPT_INCIDENTS`] with a flash cache and two groups of sets.
+const KEPT_GROUPS_AND_FLASH_AND_INCIDENTS: &[(u64, &str)] =
+    &[(77_100_015, "as 77100403"), (77_100_024, "as 77100403")];
+
 /// The same as [`KEPT_INCIDENTS`] with a flash cache.
 const KEPT_FLASH_AND_INCIDENTS: &[(u64, &str)] = &[(2_013_453, "the same with a drive that was lost")];
 
@@ -190,11 +212,16 @@ fn seeds_that_once_failed_stay_clean() {
     check(KEPT_ORDEALS, SimConfig::ordeals);
     check(KEPT_FLASH_AND_MISHAPS, |config| config.flash_cached(&Array).mishaps());
     check(KEPT_FLASH_AND_INCIDENTS, |config| config.flash_cached(&Array).incidents());
+    check(KEPT_GROUPS_AND_FLASH_AND_MISHAPS, |config| config.grouped(&Array).flash_cached(&Array).mishaps());
+    check(KEPT_GROUPS_AND_FLASH_AND_INCIDENTS, |config| {
+        config.grouped(&Array).flash_cached(&Array).incidents()
+    });
     check(KEPT_NETWORK, SimConfig::networked);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);
     check(KEPT_CLONES, SimConfig::cloned);
     check(KEPT_CLONES_AND_MISHAPS, |config| config.cloned().mishaps());
+    check(KEPT_GROWING_AND_MISHAPS, |config| config.mishaps().growing());
     check(KEPT_FORGETFUL, SimConfig::forgetful);
 }
 
@@ -202,7 +229,7 @@ fn check(kept: &[(u64, &str)], change: impl Fn(SimConfig) -> SimConfig) {
     let mut failed = Vec::new();
     for (seed, story) in kept {
         let config = change(SimConfig::draw(*seed, &Array));
-        if let Err(failure) = catching(*seed, || run(&Array, &config)) {
+        if let Err(failure) = run_caught(&Array, &config) {
             failed.push(format!("{failure}\nit was kept because {story}"));
         }
     }

@@ -1,5 +1,7 @@
 //! A hot part of a space and a cold one.
 
+use std::ops::Range;
+
 use tier0_world::Random;
 
 use super::{Share, below};
@@ -22,6 +24,17 @@ impl HotCold {
         let hot = hot.clamp(1, (space - 1).max(1));
         let accesses = if space == 1 { Share::Always } else { Share::percent(access_percent) };
         HotCold { accesses, hot, cold: space - hot }
+    }
+
+    /// Its two parts as ranges of positions, that whose positions are drawn more often first.
+    pub(super) fn likelier_first(self) -> [Range<u64>; 2] {
+        let (hot, cold) = (0..self.hot, self.hot..self.hot + self.cold);
+        let hot_share = self.accesses.fraction();
+        let density = |share: f64, positions: u64| share / positions.max(1) as f64;
+        match density(hot_share, self.hot) >= density(1.0 - hot_share, self.cold) {
+            true => [hot, cold],
+            false => [cold, hot],
+        }
     }
 
     /// A position.

@@ -7,6 +7,7 @@
 mod exponential;
 mod generator;
 mod hot_cold;
+mod likeliest;
 mod plan;
 mod power;
 mod scramble;

@@ -27,7 +27,7 @@ pub(super) struct Block {
     /// The last offset at which it fits into the range.
     pub(super) last: u64,
     /// How many offsets it may have.
-    starts: u64,
+    pub(super) starts: u64,
 }
 
 /// How a pattern finds the offset of a request.
@@ -88,6 +88,22 @@ impl StreamPlan {
     /// The largest request.
     pub fn block_sectors_max(&self) -> SectorCount {
         SectorCount(self.blocks.iter().map(|block| block.sectors).max().unwrap_or(0))
+    }
+
+    /// The sectors of the size that is drawn most often.
+    pub fn main_sectors(&self) -> u64 {
+        self.main_block().sectors
+    }
+
+    /// The size that is drawn most often.
+    pub(super) fn main_block(&self) -> &Block {
+        let mut least = 0;
+        let weights = self.blocks.iter().map(|block| {
+            let weight = block.bits_max - least;
+            least = block.bits_max;
+            (weight, block)
+        });
+        weights.max_by_key(|(weight, _)| *weight).expect("a mix has sizes").1
     }
 
     pub(super) fn placement(&self) -> &Placement {

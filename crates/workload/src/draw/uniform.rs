@@ -44,6 +44,15 @@ impl Share {
         }
     }
 
+    /// The share, 0 to 1.
+    pub(super) fn fraction(self) -> f64 {
+        match self {
+            Share::Never => 0.0,
+            Share::Always => 1.0,
+            Share::Below(threshold) => threshold as f64 / 18_446_744_073_709_551_616.0,
+        }
+    }
+
     /// Whether this draw falls into the share.
     #[inline]
     pub fn draw(self, random: &mut Random) -> bool {

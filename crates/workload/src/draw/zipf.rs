@@ -41,6 +41,11 @@ impl Zipf {
         zipf
     }
 
+    /// How many ranks there are.
+    pub(super) fn ranks(&self) -> u64 {
+        self.ranks
+    }
+
     /// The integral of x^-theta, up to a constant: ln x for theta 1, else (x^(1 - theta) - 1) / (1 - theta).
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);

@@ -91,6 +91,7 @@ impl<T: BlockTarget + 'static> LoadRun<T> {
         };
 
         let began = shared.world.now();
+        let unserved_before = shared.unserved.get();
         if !shared.is_over() {
             shared.meter.borrow_mut().begin_measurement(began);
         }
@@ -100,6 +101,7 @@ impl<T: BlockTarget + 'static> LoadRun<T> {
         let ended = shared.world.now();
         let ended_by = shared.ended.get().unwrap_or(EndedBy::Time);
         let unanswered = shared.busy.get() + shared.waiting.get();
+        let unserved = [unserved_before, shared.unserved.get()];
 
         // What is under way must be answered before the tasks go: a target may not expect that a request is
         // dropped.
@@ -111,7 +113,7 @@ impl<T: BlockTarget + 'static> LoadRun<T> {
             course.sweep().await;
         }
         drop((course, stop));
-        let end = RunEnd { load, target_bytes, started, ended, ended_by, unanswered, steady };
+        let end = RunEnd { load, target_bytes, started, ended, ended_by, unanswered, unserved, steady };
         let meter = shared.meter.replace(Meter::new(&end.load));
         meter.report(end)
     }

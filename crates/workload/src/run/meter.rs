@@ -3,10 +3,10 @@
 use tier0_units::Nanos;
 
 use crate::draw::IoKind;
-use crate::spec::{LoadSpec, RunLimits};
+use crate::spec::{Arrival, LoadSpec, RunLimits};
 use crate::stats::{
-    BatchMeans, EndedBy, ErrorReport, IntervalRow, KindTally, LoadReport, PrecisionReport, Series,
-    SteadyReport, StreamReport, Summary, VerifyReport, mser5_truncation,
+    BatchMeans, EndedBy, ErrorReport, IntervalRow, KindTally, LoadReport, PrecisionReport, RateReport,
+    Series, SteadyReport, StreamReport, Summary, VerifyReport, mser5_truncation,
 };
 
 /// How often the precision is looked at, in answered requests: its 64 batches cost less than one draw then.
@@ -159,7 +159,7 @@ impl Meter {
 
     /// The report of a run that began at `started` and was ended at `ended`.
     pub(super) fn report(self, end: RunEnd) -> LoadReport {
-        let RunEnd { load, target_bytes, started, ended, ended_by, unanswered, steady } = end;
+        let RunEnd { load, target_bytes, started, ended, ended_by, unanswered, unserved, steady } = end;
         let verify = load.verify.is_some().then_some(self.verify);
         let measured = self.measured.unwrap_or_else(|| {
             // The run ended in its warm-up: there is a report, of nothing.
@@ -177,7 +177,8 @@ impl Meter {
             read: Summary::of_some(&tally.read, time),
             write: Summary::of_some(&tally.write, time),
         });
-        let streams = streams.collect();
+        let streams: Vec<StreamReport> = streams.collect();
+        let rate = rate_report(&load, &streams, time, unserved);
         let precision = measured.precision();
         let intervals = measured.series.finish(ended);
         LoadReport {
@@ -190,6 +191,7 @@ impl Meter {
             write: Summary::of_some(&total.write, time),
             streams,
             unanswered,
+            rate,
             errors: self.errors,
             precision,
             steady,
@@ -201,6 +203,23 @@ impl Meter {
     }
 }
 
+/// How the open loops kept up; nothing where there are none.
+fn rate_report(
+    load: &LoadSpec,
+    streams: &[StreamReport],
+    time: Nanos,
+    unserved: [u64; 2],
+) -> Option<RateReport> {
+    let open = load.streams.iter().zip(streams).filter_map(|(spec, report)| match spec.arrival {
+        Arrival::OpenLoop(open) => Some((open.rate_iops, report.all.ios)),
+        Arrival::ClosedLoop(_) => None,
+    });
+    let open: Vec<(f64, u64)> = open.collect();
+    let asked_iops: f64 = open.iter().map(|(rate, _)| rate).sum();
+    let answered: u64 = open.iter().map(|(_, ios)| ios).sum();
+    (!open.is_empty()).then(|| RateReport::new(asked_iops, answered, time.as_secs_f64(), unserved))
+}
+
 /// What the report needs to know beside the counts.
 pub(super) struct RunEnd {
     pub(super) load: LoadSpec,
@@ -209,6 +228,8 @@ pub(super) struct RunEnd {
     pub(super) ended: Nanos,
     pub(super) ended_by: EndedBy,
     pub(super) unanswered: u64,
+    /// Of open loops, at the beginning of the measurement and at its end.
+    pub(super) unserved: [u64; 2],
     pub(super) steady: Option<SteadyReport>,
 }
 

@@ -79,6 +79,7 @@ fn admit<T: BlockTarget + 'static>(shared: &Rc<Shared<T>>, arrivals: &Rc<Arrival
     if shared.is_over() {
         return;
     }
+    shared.unserved.set(shared.unserved.get() + 1);
     if arrivals.outstanding.get() < arrivals.outstanding_max {
         arrivals.outstanding.set(arrivals.outstanding.get() + 1);
         shared.world.spawn(serve(shared.clone(), arrivals.clone(), intended)).detach();
@@ -100,6 +101,7 @@ async fn serve<T: BlockTarget>(shared: Rc<Shared<T>>, arrivals: Rc<Arrivals>, in
         let request = arrivals.generator.borrow_mut().draw();
         let issue = pin!(shared.issue(arrivals.stream, request, intended, &mut scratch));
         let ((), waited) = noting_wait(issue).await;
+        shared.unserved.set(shared.unserved.get() - 1);
         if !waited {
             yield_now().await;
         }

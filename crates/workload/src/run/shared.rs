@@ -39,6 +39,8 @@ pub(super) struct Shared<T> {
     pub(super) busy: Cell<u64>,
     /// Requests of open loops that wait to be sent.
     pub(super) waiting: Cell<u64>,
+    /// Requests of open loops that wait to be sent or are at the target.
+    pub(super) unserved: Cell<u64>,
     pattern: Buf,
     pattern_next: Cell<u32>,
 }
@@ -80,6 +82,7 @@ impl<T: BlockTarget> Shared<T> {
             stopped: Cell::new(false),
             busy: Cell::new(0),
             waiting: Cell::new(0),
+            unserved: Cell::new(0),
             pattern: pattern(world, &streams, load.seed),
             pattern_next: Cell::new(0),
             streams,

@@ -74,7 +74,7 @@ pub enum SpecError {
     },
     /// A range that begins or ends beyond the target.
     #[error(
-        "stream {stream:?}: its range ends at {end}, beyond the target's capacity of {capacity}; reduce \
+        "stream {stream:?}: its range ends at {end:#}, beyond the target's capacity of {capacity:#}; reduce \
          length or start"
     )]
     BeyondTarget {
@@ -86,7 +86,9 @@ pub enum SpecError {
         capacity: ByteCount,
     },
     /// A range into which not even one block fits.
-    #[error("stream {stream:?}: its range of {range} is smaller than a block of {block}; enlarge the range")]
+    #[error(
+        "stream {stream:?}: its range of {range:#} is smaller than a block of {block:#}; enlarge the range"
+    )]
     RangeTooSmall {
         /// The stream's name.
         stream: String,
@@ -97,7 +99,7 @@ pub enum SpecError {
     },
     /// Verification of more blocks than its map may hold.
     #[error(
-        "verification would need {needed} of memory, more than {allowed}; reduce the range, or use larger blocks"
+        "verification would need {needed:#} of memory, more than {allowed:#}; reduce the range, or use larger blocks"
     )]
     VersionMapTooLarge {
         /// What the map would need.

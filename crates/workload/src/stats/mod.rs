@@ -17,7 +17,7 @@ mod transient;
 pub use batch_means::BatchMeans;
 pub use progress::{Phase, Progress};
 pub use report::{
-    EndedBy, ErrorReport, LoadReport, PrecisionReport, SteadyReport, StreamReport, VerifyReport,
+    EndedBy, ErrorReport, LoadReport, PrecisionReport, RateReport, SteadyReport, StreamReport, VerifyReport,
 };
 pub use series::{IntervalKind, IntervalRow, Series};
 pub use steady::{SteadyCriterion, SteadyDetector, SteadyMetric, SteadyState};

@@ -81,6 +81,40 @@ pub struct SteadyReport {
     pub last: Option<SteadyState>,
 }
 
+/// How the open loops of a load kept up with their rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateReport {
+    /// The rate that was asked for, of all open loops together.
+    pub asked_iops: f64,
+    /// Their requests that were answered in a second of the measurement.
+    pub answered_iops: f64,
+    /// Their requests that waited or were under way when the measurement ended.
+    pub waiting: u64,
+    /// Whether the target fell behind: more waited at the end than at the beginning, by more than the queue of a target that
+    /// keeps up grows and shrinks.
+    pub is_behind: bool,
+}
+
+/// A queue that grows by so few requests may shrink again,
+const WAITING_RISE_MIN: f64 = 32.0;
+/// and so may one that grows by less than this share of what was asked for.
+const BEHIND_SHARE: f64 = 0.02;
+
+impl RateReport {
+    /// What `answered` requests of `seconds` come to, with so many waiting at the beginning and at the end.
+    pub(crate) fn new(
+        asked_iops: f64,
+        answered: u64,
+        seconds: f64,
+        [before, waiting]: [u64; 2],
+    ) -> RateReport {
+        let answered_iops = if seconds > 0.0 { answered as f64 / seconds } else { 0.0 };
+        let rise = waiting.saturating_sub(before) as f64;
+        let is_behind = rise > WAITING_RISE_MIN && rise > asked_iops * seconds * BEHIND_SHARE;
+        RateReport { asked_iops, answered_iops, waiting, is_behind }
+    }
+}
+
 /// What verification saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyReport {
@@ -120,6 +154,9 @@ pub struct LoadReport {
     pub streams: Vec<StreamReport>,
     /// Requests on their way, or waiting to be sent, when the measurement ended; they count in no other figure.
     pub unanswered: u64,
+    /// How its open loops kept up with their rate; nothing of a load without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateReport>,
     /// Requests that failed.
     pub errors: ErrorReport,
     /// How precisely the mean latencies are known.

@@ -83,6 +83,14 @@ impl LoadReport {
             let transient = Nanos::from_secs_f64(transient_s);
             writeln!(text, "the first {transient} look like warm-up; increase warm_up by that")?;
         }
+        if let Some(rate) = self.rate.filter(|rate| rate.is_behind) {
+            let (asked, answered) = (format_iops(rate.asked_iops), format_iops(rate.answered_iops));
+            let waiting = counted(rate.waiting, "request");
+            writeln!(
+                text,
+                "the target fell behind: asked {asked} IOPS, answered {answered} IOPS, {waiting} waiting at the end"
+            )?;
+        }
         let failed = self.errors.reads + self.errors.writes;
         if failed > 0 {
             let first = self.errors.first.as_deref().unwrap_or("reason unknown");

@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use tier0_units::Nanos;
@@ -169,10 +170,20 @@ impl Network {
     }
 
     pub(super) fn connect(&self, world: &World, address: &PeerAddress) -> io::Result<Rc<End>> {
+        self.connect_from(world, None, address)
+    }
+
+    pub(super) fn connect_from(
+        &self,
+        world: &World,
+        host: Option<IpAddr>,
+        address: &PeerAddress,
+    ) -> io::Result<Rc<End>> {
         let door = self.0.doors.borrow().get(address).cloned();
         let door = door.filter(|door| door.arrived.borrow().len() < BACKLOG);
         let door = door.ok_or(io::ErrorKind::ConnectionRefused)?;
         let (near, far) = End::pair(world, self);
+        far.set_peer_ip(host);
         door.arrived.borrow_mut().push_back(far);
         door.bell.notify_all();
         Ok(near)

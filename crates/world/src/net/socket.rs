@@ -1,6 +1,7 @@
 //! A connected stream socket of either world.
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -33,6 +34,19 @@ impl Socket {
             Some(network) => network.connect(world, address).map(Socket::of_network),
             None => real::Socket::connect(world, address).map(Socket::of_kernel),
         }
+    }
+
+    /// Connects in a virtual world, whose other end sees this address, as of another machine. Without it, clients come as
+    /// through a unix socket.
+    ///
+    /// # Errors
+    /// Where nothing listens at `address`.
+    ///
+    /// # Panics
+    /// In the real world, whose system says where a client is.
+    pub fn connect_from(world: &World, host: IpAddr, address: &PeerAddress) -> io::Result<Socket> {
+        let network = world.network().expect("a virtual world has a network");
+        network.connect_from(world, Some(host), address).map(Socket::of_network)
     }
 
     /// Two sockets connected with each other.
@@ -72,6 +86,14 @@ impl Socket {
         match &self.0 {
             Kind::Real(socket) => socket.peer(),
             Kind::Virtual(_) => "modelled".to_owned(),
+        }
+    }
+
+    /// The address of the other end; none where it came through a unix socket.
+    pub fn peer_ip(&self) -> Option<IpAddr> {
+        match &self.0 {
+            Kind::Real(socket) => socket.peer_ip(),
+            Kind::Virtual(end) => end.peer_ip(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A modelled connection and its two ends.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use tier0_units::Nanos;
@@ -24,6 +25,8 @@ pub(super) struct End {
     inbound: Rc<Pipe>,
     outbound: Rc<Pipe>,
     is_shut: Cell<bool>,
+    /// Where the other end is; none where it came through a unix socket.
+    peer_ip: Cell<Option<IpAddr>>,
 }
 
 impl End {
@@ -39,9 +42,18 @@ impl End {
                 inbound: inbound.clone(),
                 outbound: outbound.clone(),
                 is_shut: Cell::new(false),
+                peer_ip: Cell::new(None),
             })
         };
         (end(&back, &there), end(&there, &back))
+    }
+
+    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
+        self.peer_ip.get()
+    }
+
+    pub(super) fn set_peer_ip(&self, host: Option<IpAddr>) {
+        self.peer_ip.set(host);
     }
 
     pub(super) async fn receive(&self, mut bytes: Vec<u8>) -> (Result<usize, IoError>, Vec<u8>) {

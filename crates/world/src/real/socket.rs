@@ -1,7 +1,7 @@
 //! Stream sockets: unix and TCP.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -207,6 +207,12 @@ impl Socket {
             Ok(process) => format!("process {}", process.pid),
             Err(_) => "unknown".to_owned(),
         }
+    }
+
+    /// The address of the other end; none where it came through a unix socket.
+    pub(crate) fn peer_ip(&self) -> Option<IpAddr> {
+        let address = rustix::net::getpeername(&self.fd).ok().flatten()?;
+        SocketAddr::try_from(address).ok().map(|address| address.ip())
     }
 
     /// Connects. It blocks the thread while it does, which on loopback and for a client is no loss.

@@ -4,14 +4,14 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use tier0_catalog::{Catalog, DriveSpec};
 use tier0_description::Description;
-use tier0_units::SectorCount;
+use tier0_units::{Nanos, SectorCount};
 use tier0_workload::spec::{LoadSpec, RunLimits};
 use tier0_workload::stats::LoadReport;
 
-use crate::driving::show_on;
+use crate::driving::Shown;
 use crate::failure::Failure;
 use crate::signals::Signals;
-use crate::twin::Twin;
+use crate::twin::{Simulated, Twin};
 
 /// From slow to fast: a nearline disk, the fastest disk, a SATA and an NVMe SSD.
 const DRIVES: [&str; 4] = ["nl-7k2", "sas-15k-146gb-sff", "ssd-sata", "nvme"];
@@ -46,7 +46,8 @@ pub(super) fn predict(
     bar: &ProgressBar,
 ) -> Result<Vec<Prediction>, Failure> {
     let catalog = Catalog::embedded();
-    let load = LoadSpec { limits: RunLimits { ios: Some(IOS_MAX), ..load.limits }, ..load };
+    let limits = RunLimits { ios: Some(IOS_MAX), ..load.limits };
+    let load = LoadSpec { limits, warm_up: Nanos::ZERO, ..load };
     let go_on = || if signals.raised() { Err(Failure::Interrupted) } else { Ok(()) };
     let mut predictions = Vec::new();
     for id in DRIVES {
@@ -58,7 +59,7 @@ pub(super) fn predict(
         let volume_bytes = twin.volumes[0].sectors.bytes().0;
         let twin = Twin::new(&catalog, twin, None)?;
         go_on()?;
-        let report = twin.load(None, load.clone(), signals, show_on(bar))?;
+        let Simulated { report, .. } = twin.load(None, load.clone(), true, signals, Shown::on(bar))?;
         go_on()?;
         crate::driving::verdict(&report)?;
         let class = drive.class().to_owned();

@@ -92,6 +92,16 @@ impl Place {
         &self.directory
     }
 
+    /// The array's file.
+    pub(super) fn file(&self) -> PathBuf {
+        self.directory.join("array.toml")
+    }
+
+    /// Where the array is asked; none where the path is longer than a socket's may be.
+    pub(super) fn control(&self, description: &Description) -> Option<PathBuf> {
+        description.control.clone().filter(|path| path.as_os_str().len() <= SOCKET_PATH_MAX)
+    }
+
     /// Where the array of the caches lies.
     pub(super) fn of_caches(&self) -> PathBuf {
         self.directory.join("caches")
@@ -99,7 +109,7 @@ impl Place {
 
     /// Writes the array's file where there is none, and reads it.
     pub(super) fn describe(&self) -> Result<Description, Failure> {
-        let path = self.directory.join("array.toml");
+        let path = self.file();
         if self.new {
             std::fs::write(&path, self.text()).map_err(|error| {
                 Failure::Run(format!(

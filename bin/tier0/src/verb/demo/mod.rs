@@ -16,8 +16,10 @@ mod leftovers;
 mod served;
 mod table;
 
-use std::path::PathBuf;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -37,8 +39,9 @@ use self::served::{Then, while_served};
 use crate::cli::Global;
 use crate::driving::{drive, live_line, real_world, verdict};
 use crate::failure::Failure;
-use crate::mounting::{commands, uri};
-use crate::output::{json, print};
+use crate::logging;
+use crate::mounting::{command, commands, uri};
+use crate::output::{json, print, wrapped_to};
 use crate::signals::Signals;
 
 const EXAMPLES: &str = "\
@@ -54,6 +57,9 @@ Examples:
   tier0 demo --once --time 2s --json
       the figures as JSON";
 
+/// What the demo prints fits a usual terminal.
+const COLUMNS: usize = 80;
+
 /// Outstanding requests of the demo's load: a busy small database.
 const QUEUE_DEPTH: u32 = 32;
 /// Reads in percent: the share that stands for most OLTP.
@@ -61,6 +67,9 @@ const READ_PERCENT: f64 = 70.0;
 
 /// A prediction is of so long at the least: some hundred requests of the slowest drives.
 const PREDICTED_MIN: Nanos = Nanos::from_secs(1);
+
+/// A demo that is asked to end takes no longer: nothing of it is worth waiting for.
+const END_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long a row of the live table stands for.
 const ROW: Nanos = Nanos::from_secs(1);
@@ -108,13 +117,15 @@ struct Outcome<'a> {
 /// Shows it.
 pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
     let temporary = Arc::new(OnceLock::<PathBuf>::new());
-    let to_remove = temporary.clone();
-    let signals = Signals::catch_then(move || {
+    let (told, to_remove) = (temporary.clone(), temporary.clone());
+    let tell = move || logging::say(&ending(told.get().map(PathBuf::as_path)));
+    let remove = move || {
         // What is still written to goes too: its names are gone, and with the process its space.
         if let Some(directory) = to_remove.get() {
             let _ = std::fs::remove_dir_all(directory);
         }
-    })?;
+    };
+    let signals = Signals::catch_within(END_LIMIT, tell, remove)?;
     if verb.dir.is_none() {
         leftovers::remove(&std::env::temp_dir()).iter().for_each(|told| tracing::warn!("{told}"));
     }
@@ -133,7 +144,8 @@ pub(crate) fn run(verb: &Demo, global: &Global) -> Result<(), Failure> {
         caches::check(&place.of_caches())?;
     }
     let then = if verb.once { Then::End } else { Then::ServeOn };
-    let served = while_served(&array, &description, None, &signals, then, |bound| {
+    let control = place.control(&description);
+    let served = while_served(&array, &description, control, &signals, then, |bound| {
         show(verb, global, &description, &array, bound, &place, &signals)
     });
     match served {
@@ -183,28 +195,58 @@ fn show(
         return print(&json(&Outcome { address, measured: &measured, predicted: &predicted, caches }));
     }
     if !verb.once {
-        let kept = if place.is_kept() { "." } else { " and removes its files." };
-        print(&format!(
-            "\nThe array of files is up. To use it:\n{}\nCtrl-C ends it{kept}\n",
-            commands(&uris[0])
-        ))?;
+        print(&staying(place, place.control(description).is_some(), &uris[0]))?;
     }
     Ok(())
+}
+
+/// What a signal has begun.
+fn ending(temporary: Option<&Path>) -> String {
+    // A terminal shows ^C where the cursor is.
+    let begin = if std::io::stderr().is_terminal() { "\n" } else { "" };
+    let files = match temporary {
+        Some(directory) => format!("removes {}", directory.display()),
+        None => "keeps its files".to_owned(),
+    };
+    format!("{begin}tier0: the demo ends its load and its server, and {files}")
+}
+
+/// How to use the array that stays.
+fn staying(place: &Place, can_be_asked: bool, uri: &NbdUri) -> String {
+    let file = place.file().display().to_string();
+    let ask = |verb: &str, more: &str| {
+        let parts = [format!("tier0 {verb}"), file.clone(), more.to_owned()];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        format!("{}\n", command(&parts))
+    };
+    let ask = match can_be_asked {
+        true => format!("To ask it:\n{}{}\n", ask("status", ""), ask("iostat", "1")),
+        false => String::new(),
+    };
+    let kept = if place.is_kept() { "." } else { " and removes its files." };
+    format!("\nThe array of files is up. To use it:\n{}\n{ask}Ctrl-C ends it{kept}\n", commands(uri))
 }
 
 fn introduction(array: &OpenArray, place: &Place, uris: &[NbdUri]) -> String {
     let pool = array.pools().next().expect("the demo's array has a pool");
     let size = array.volumes().next().expect("and a volume").1;
     let uris: Vec<String> = uris.iter().map(|uri| format!("  {uri}\n")).collect();
-    format!(
-        "A {} array of {} files in {}, its volume of {size} served over NBD at\n{}\n\
-         Through that socket: 8 KiB random, {READ_PERCENT:.0} % reads, {QUEUE_DEPTH} outstanding, \
-         every block stamped and checked.\n\n",
+    let array = format!(
+        "A {} array of {} files in {}, its volume of {size} served over NBD at",
         pool.level,
         pool.drives,
-        place.directory().display(),
-        uris.concat()
-    )
+        place.directory().display()
+    );
+    let load = format!(
+        "Through that socket: 8 KiB random, {READ_PERCENT:.0} % reads, {QUEUE_DEPTH} outstanding, every block stamped and \
+         checked."
+    );
+    format!("{}\n{}\n{}\n\n", paragraph(&array), uris.concat(), paragraph(&load))
+}
+
+/// Text on lines of [`COLUMNS`].
+fn paragraph(text: &str) -> String {
+    wrapped_to(text, "", COLUMNS)
 }
 
 /// The demo's load.

@@ -6,7 +6,8 @@ use tier0_units::{ByteCount, Nanos};
 use tier0_workload::stats::{LoadReport, Phase, Progress, Summary};
 
 use super::compare::Prediction;
-use crate::output::{align_right, print, rendered, table, thousands};
+use super::{COLUMNS, paragraph};
+use crate::output::{print, thousands};
 
 /// One row per second while a run goes on.
 pub(super) struct LiveTable {
@@ -65,8 +66,9 @@ pub(super) fn verified(report: &LoadReport) -> String {
 
 /// What was measured, and under it what each kind of drive is predicted to do.
 pub(super) fn side_by_side(measured: &LoadReport, predicted: &[Prediction]) -> String {
-    let mut table = table(&["the same array on", "volume", "IOPS", "read", "p99", "write", "p99", ""]);
-    let mut add = |on: String, bytes: u64, report: &LoadReport, kind: &str| {
+    let mut rows = row(["the same array on", "volume", "IOPS", "read", "p99", "write", "p99"]);
+    writeln!(rows, "{}", "─".repeat(COLUMNS - 1)).expect("writing to a string cannot fail");
+    let mut add = |on: &str, bytes: u64, report: &LoadReport| {
         let mean = |summary: &Option<Summary>| match summary {
             Some(summary) => Nanos(summary.latency_ns_mean as u64).to_string(),
             None => String::new(),
@@ -75,36 +77,60 @@ pub(super) fn side_by_side(measured: &LoadReport, predicted: &[Prediction]) -> S
             Some(summary) => Nanos(summary.latency_ns_p99).to_string(),
             None => String::new(),
         };
-        table.add_row([
+        rows += &row([
             on,
-            rounded(bytes),
-            thousands(report.all.iops),
-            mean(&report.read),
-            p99(&report.read),
-            mean(&report.write),
-            p99(&report.write),
-            kind.to_owned(),
+            &rounded(bytes),
+            &thousands(report.all.iops),
+            &mean(&report.read),
+            &p99(&report.read),
+            &mean(&report.write),
+            &p99(&report.write),
         ]);
     };
-    add("these files".to_owned(), measured.target_bytes, measured, "measured through NBD");
+    add("these files", measured.target_bytes, measured);
     for prediction in predicted {
-        let on = format!("4 x {} ({})", prediction.drive, prediction.class);
-        add(on, prediction.volume_bytes, &prediction.report, "predicted");
+        add(&format!("4 x {}", prediction.drive), prediction.volume_bytes, &prediction.report);
     }
-    align_right(&mut table, 1..7);
-    let mut text = format!("{}\n\n", rendered(&table));
-    writeln!(
-        text,
-        "Predicted: the same engine in virtual time on drives of the catalogue, without network and processors;\n\
-         \"tier0 catalog show {}\" tells what is known of a drive, and what is assumed.",
+    let classes: Vec<String> =
+        predicted.iter().map(|known| format!("{} ({})", known.drive, known.class)).collect();
+    let text = format!(
+        "These files: measured through NBD. The others: predicted, with the same engine in virtual time on drives of the \
+         catalogue, without network and processors: {}. \"tier0 catalog show {}\" tells what is known of a drive, and what \
+         is assumed.",
+        classes.join(", "),
         predicted.last().map_or("nvme", |prediction| &prediction.drive)
-    )
-    .expect("writing to a string cannot fail");
-    text
+    );
+    format!("{rows}\n{}\n", paragraph(&text))
 }
 
-/// A size for people: whole GB above 10 GB.
+fn row(cells: [&str; 7]) -> String {
+    let [on, volume, iops, read, read_p99, write, write_p99] = cells;
+    format!(" {on:<22} {volume:>8} {iops:>9} {read:>8} {read_p99:>8} {write:>8} {write_p99:>8}\n")
+}
+
+/// A size for people: whole GB above 10 GB, whole TB above 10 TB.
 fn rounded(bytes: u64) -> String {
     const GB: u64 = 1_000_000_000;
-    if bytes < 10 * GB { ByteCount(bytes).to_string() } else { format!("{} GB", bytes.div_ceil(GB)) }
+    const TB: u64 = 1000 * GB;
+    match bytes {
+        0..10_000_000_000 => ByteCount(bytes).to_string(),
+        10_000_000_000..10_000_000_000_000 => format!("{} GB", bytes.div_ceil(GB)),
+        _ => format!("{} TB", bytes.div_ceil(TB)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows were 82 columns wide, and a terminal of 80 cut them.
+    #[test]
+    fn rows_fit_a_terminal() {
+        let widest =
+            ["4 x sas-15k-146gb-sff", "9999 GB", "1,000,000", "99.9 ms", "99.9 ms", "99.9 ms", "99.9 ms"];
+        let live = ["1000", "1,000,000", "10000", "99.9 ms", "99.9 ms", "checking all that was written"];
+        for text in [row(widest), line(live)] {
+            assert!(text.trim_end().chars().count() < COLUMNS, "{text}");
+        }
+    }
 }

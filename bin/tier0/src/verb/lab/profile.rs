@@ -5,13 +5,14 @@ use serde::Serialize;
 use tier0_lab::profile::{ProfilePlan, ProfileProgress, ProfileReport};
 use tier0_lab::search::SearchPlan;
 use tier0_units::Nanos;
-use tier0_workload::spec::{Arrival, LoadSpec, RunLimits, StreamSpec, parse_duration};
+use tier0_workload::spec::parse_duration;
 
 use crate::cli::Global;
-use crate::driving::live_line;
+use crate::driving::{Shown, live_line};
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, rendered, table, thousands};
+use crate::output::{json, print, terminal_width, thousands};
 use crate::requests::RequestOptions;
+use crate::signals::Signals;
 use crate::target::{Target, TargetOptions};
 
 const EXAMPLES: &str = "\
@@ -21,7 +22,8 @@ Examples:
   tier0 lab profile /dev/sdb --limit 10ms --block 64KiB --time 10s --json
 
 More and more requests are kept outstanding until the mean latency of the reads
-or of the writes passes the limit.";
+or of the writes passes the limit. A modelled array is settled for each number
+of them: write cache in balance, read caches warm, flash buffers full.";
 
 /// Searches for the limit.
 #[derive(Args, Debug)]
@@ -32,15 +34,16 @@ pub(crate) struct Profile {
     /// The greatest mean latency of reads and of writes
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = parse_duration)]
     limit: Nanos,
-    /// Measure each number of outstanding requests at most this long
-    #[arg(short, long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    time: Nanos,
+    /// Measure each number of outstanding requests at most this long [default: 5s; a modelled array that was settled for as many
+    /// requests as in a study]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    time: Option<Nanos>,
     /// End a measurement early once the mean latencies are known to so many percent
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
     precision: f64,
-    /// Run this long before each measurement
-    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
-    warm_up: Nanos,
+    /// Run this long before each measurement [default: 1s; a modelled array is settled instead]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    warm_up: Option<Nanos>,
     /// The most outstanding requests to try
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=65536))]
     outstanding_max: u32,
@@ -64,16 +67,22 @@ pub(crate) fn run(verb: &Profile, global: &Global) -> Result<(), Failure> {
     if verb.limit == Nanos::ZERO {
         return Err(Failure::Input("a limit of zero is never kept; raise --limit".to_owned()));
     }
-    let load = verb.one_probe();
+    let plan = verb.plan();
+    let load = plan.load(1);
     load.validate().map_err(Failure::input)?;
+    let signals = Signals::catch()?;
     let target = Target::open(&verb.target, &load)?;
     let bar = live_line(global.quiet == 0);
-    let shown = bar.clone();
-    let profiled = target.profile(verb.plan(), move |progress| shown.set_message(line(progress)));
+    let line = bar.clone();
+    let show = move |progress: &ProfileProgress| line.set_prefix(words(progress));
+    let profiled = target.profile(plan, &signals, Shown::on(&bar), show);
     bar.finish_and_clear();
     target.close();
     let (name, report) = (&verb.target.target, profiled?);
-    print(&if verb.json { json(&Outcome { target: name, report: &report }) } else { text(name, &report) })
+    print(&match verb.json {
+        true => json(&Outcome { target: name, report: &report }),
+        false => format!("{name}\n\n{}", tier0_lab::report::profile(&report, terminal_width())),
+    })
 }
 
 impl Profile {
@@ -88,42 +97,14 @@ impl Profile {
             ..plan
         }
     }
-
-    /// The load of one probe, to see what is wrong with it and whether it writes.
-    fn one_probe(&self) -> LoadSpec {
-        let stream = StreamSpec { arrival: Arrival::queue_depth(1), ..self.requests.stream() };
-        let limits = RunLimits { precision_percent: Some(self.precision), ..RunLimits::time(self.time) };
-        LoadSpec { seed: self.requests.seed, warm_up: self.warm_up, ..LoadSpec::single(stream, limits) }
-    }
 }
 
-fn line(progress: &ProfileProgress) -> String {
+fn words(progress: &ProfileProgress) -> String {
     let last = progress.last.map_or(String::new(), |last| {
         let (iops, latency) = (thousands(last.iops), last.worse_latency_ms());
         format!("; {} gave {iops} IOPS at {latency:.2} ms", last.outstanding)
     });
-    let left = progress.left.as_secs_f64();
-    format!(
-        "probe {} with {} outstanding{last}; about {left:.0} s left",
-        progress.done + 1,
-        progress.outstanding
-    )
-}
-
-fn text(name: &str, report: &ProfileReport) -> String {
-    let mut table = table(&["outstanding", "IOPS", "MB/s", "read ms", "write ms", ""]);
-    let latency = |ms: Option<f64>| ms.map_or(String::new(), |ms| format!("{ms:.3}"));
-    for probe in &report.found.probes {
-        let passed = if probe.worse_latency_ms() > report.latency_limit_ms { "above the limit" } else { "" };
-        table.add_row([
-            probe.outstanding.to_string(),
-            thousands(probe.iops),
-            format!("{:.1}", probe.megabytes_per_s),
-            latency(probe.read_latency_ms),
-            latency(probe.write_latency_ms),
-            passed.to_owned(),
-        ]);
-    }
-    align_right(&mut table, 0..5);
-    format!("{name}\n\n{}\n\n{}\n", rendered(&table), report.sentence())
+    let left =
+        progress.left.map_or(String::new(), |left| format!("; about {:.0} s left", left.as_secs_f64()));
+    format!("probe {} with {} outstanding{last}{left} ", progress.done + 1, progress.outstanding)
 }

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tier0_description::FLASH_WRITES_PER_DAY;
 use tier0_lab::LabError;
-use tier0_lab::replay::{LoadOptions, Plan, Replayed, Requests, Sampled, Writes, load, replay};
+use tier0_lab::replay::{FLASH, LoadOptions, Plan, Replayed, Requests, Sampled, Tried, Writes, load, replay};
 use tier0_lab::report::{Provenance, ReplayTitle, replay_html};
 use tier0_policy::PolicyKind;
-use tier0_trace::Format;
+use tier0_trace::{Action, Columns, Format, Options};
 use tier0_units::ByteCount;
 
 use super::parse_threads;
@@ -24,18 +25,34 @@ const EXAMPLES: &str = "\
 Examples:
   tier0 lab replay volume.csv --size 1GiB --size 10GiB
       a trace of the MSR-Cambridge form, and caches of two sizes
+  tier0 lab replay mine.txt --columns time:ms,volume,offset:sectors,size,op
+      text of a form of its own: what its columns hold, in which units
   tier0 lab replay blocks.bin --format u32-be --size 20000 --policy adaptive
       a size without a unit is in blocks
   tier0 lab replay volume.iolog --curve --html replay.html
       a curve over sizes, with its error, in one file
 
-Formats (--format), plain or compressed with gzip, zstd or xz: msr, blkparse,
-fio (iolog), ids (a block per line), oracle-general (libCacheSim), u32-be,
-u32-le. A text is recognised by itself; binary formats must be named.
+Formats (--format), plain or compressed with gzip, zstd or xz: msr, alibaba,
+tencent, systor, spc, vscsi (vscsiStats -e), blkparse, fio (iolog), ids (a
+block per line), oracle-general (libCacheSim), u32-be, u32-le. Text is
+recognised by its content; binary formats must be named.
 
-Columns: requests of which a block was missing; bytes that were missing; what
-was written into the cache (flash has to bear that); requests per second that
-the replay did. \"optimum\" knows the future: no policy misses fewer blocks.";
+Columns of a text (--columns), in their order, separated by commas:
+  time[:s|ms|us|100ns|ns]        when; s by default
+  volume                         of which volume; several make one name
+  offset[:bytes|sectors|SIZE]    where; sectors have 512 bytes
+  size[:bytes|sectors|SIZE]      how much; one unit of the offset without it
+  op[:01|10|scsi|optional]       R, W, read, write, discard, flush; 1 is a
+                                 write (01) or a read (10)
+  -                              a column that is not used
+  ...                            at the end: more columns may follow
+
+Columns of the table: requests of which a block was missing; bytes that were
+missing; what was written into the cache; requests per second that the replay
+did. The policies are those of the cache in memory, which takes in all that is
+missing. \"flash\" is the flash cache of an array: it admits what is read again,
+within its budget of writes. \"optimum\" knows the future: no policy misses
+fewer blocks.";
 
 /// How many points a curve has where it is not said.
 const CURVE_POINTS: &str = "20";
@@ -52,8 +69,14 @@ pub(crate) struct Replay {
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
     /// What it is written in [default: by its content]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", conflicts_with = "columns")]
     format: Option<Format>,
+    /// What the columns of a text hold, in their order, such as time:ms,volume,offset:sectors,size,op
+    #[arg(long, value_name = "COLUMNS")]
+    columns: Option<Columns>,
+    /// Which event of blkparse is the request: queue, dispatch or complete [default: the first of these that the recording has]
+    #[arg(long, value_name = "EVENT")]
+    action: Option<Action>,
     /// A policy, lru or adaptive; may be given again [default: all]
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<PolicyKind>,
@@ -66,6 +89,9 @@ pub(crate) struct Replay {
     /// What becomes of writes
     #[arg(long, value_enum, default_value_t = WriteMode::Allocate)]
     writes: WriteMode,
+    /// How often a day the size of the flash cache may be written to it, as flash_cache_writes in an array file
+    #[arg(long, value_name = "TIMES", default_value_t = FLASH_WRITES_PER_DAY)]
+    flash_cache_writes: u32,
     /// The miss ratio over so many sizes, of a sample of the blocks where caches are large
     #[arg(long, value_name = "POINTS", num_args = 0..=1, default_missing_value = CURVE_POINTS, value_parser = parse_points)]
     curve: Option<NonZeroUsize>,
@@ -155,12 +181,16 @@ pub(crate) fn run(verb: &Replay, global: &Global) -> Result<(), Failure> {
         WriteMode::Around => Writes::Around,
         WriteMode::Ignore => Writes::Ignore,
     };
-    let options = LoadOptions { format: verb.format, block_bytes: verb.block.0, writes, limit: verb.limit };
+    let reading = Options { format: verb.format, columns: verb.columns.clone(), action: verb.action };
+    let options = LoadOptions { reading, block_bytes: verb.block.0, writes, limit: verb.limit };
     let bar = live_line(global.quiet == 0);
     let loaded = load(&verb.trace, &options, |count| {
         bar.set_message(format!("reading, {} requests", thousands(count as f64)));
     });
     let loaded = loaded.map_err(|error| failure(error.into()))?;
+    for note in &loaded.notes {
+        tracing::warn!("{}: {note}", verb.trace.display());
+    }
     if loaded.has_open_line {
         tracing::warn!(
             "the last line of {} has no end; if the trace is cut off there, copy it again",
@@ -220,7 +250,13 @@ fn plan(verb: &Replay, requests: &Requests) -> Result<Plan, Failure> {
         policies = PolicyKind::ALL.to_vec();
     }
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    Ok(Plan { policies, sizes, curve_points: verb.curve, threads: verb.threads.unwrap_or(cores) })
+    Ok(Plan {
+        policies,
+        sizes,
+        flash_writes_per_day: Some(f64::from(verb.flash_cache_writes)),
+        curve_points: verb.curve,
+        threads: verb.threads.unwrap_or(cores),
+    })
 }
 
 fn blocks(count: u64) -> String {
@@ -257,12 +293,32 @@ fn text(verb: &Replay, requests: &Requests, replayed: &Replayed) -> String {
             ]);
         }
         align_right(&mut rows, 1..6);
-        text.push_str(&format!("\n{}\n", rendered(&rows)));
+        text.push_str(&format!("\n{}\n{}", rendered(&rows), flash_budget(verb, requests, &replayed.tried)));
     }
     if !replayed.curve.is_empty() {
         text.push_str(&format!("\n{}\n", curve(replayed)));
     }
     text
+}
+
+/// What the budget of flash writes did to the flash cache, where it did something or could not.
+fn flash_budget(verb: &Replay, requests: &Requests, tried: &[Tried]) -> String {
+    let mut flash = tried.iter().filter(|tried| tried.policy == FLASH).peekable();
+    if flash.peek().is_none() {
+        return String::new();
+    }
+    if requests.times().is_none() {
+        return "\nThe trace has no times, so no budget of writes limits the flash cache.\n".to_owned();
+    }
+    let refused: u64 = flash.map(|tried| tried.served.refused_blocks).max().unwrap_or(0);
+    match refused {
+        0 => String::new(),
+        refused => format!(
+            "\nThe budget of {} writes of its size a day kept up to {} out of the flash cache\n(--flash-cache-writes).\n",
+            verb.flash_cache_writes,
+            blocks(refused)
+        ),
+    }
 }
 
 /// A row for each size, a column for each policy.

@@ -9,11 +9,12 @@ use tier0_workload::stats::LoadReport;
 
 use self::options::LoadOptions;
 use crate::cli::Global;
-use crate::driving::{live_line, show_on, verdict};
+use crate::driving::{Shown, live_line, verdict};
 use crate::failure::Failure;
 use crate::output::{json, print};
 use crate::signals::Signals;
 use crate::target::{Target, TargetOptions};
+use crate::twin::ArrayState;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +29,8 @@ Examples:
   tier0 load nbd://localhost/lun0 --rate 5000 --warm-up 10s --json
       an open loop, told as JSON
   tier0 load modelled.toml --read 70 --users 64
-      an array of modelled drives, in virtual time; nothing real is touched
+      an array of modelled drives, in virtual time; nothing real is touched.
+      Without --warm-up its caches are settled before the measurement
   tier0 load nbd://localhost/lun0 --load oltp.toml --overwrite
       a load that a file describes
 
@@ -72,23 +74,27 @@ struct Outcome<'a> {
     target: &'a str,
     #[serde(flatten)]
     report: &'a LoadReport,
+    /// Of a modelled array: whether the figures are of a steady state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    array: Option<&'a ArrayState>,
 }
 
 /// Runs the load.
 pub(crate) fn run(verb: &Load, global: &Global) -> Result<(), Failure> {
-    let load = verb.options.load()?;
+    let (load, settles) = verb.options.load()?;
     let signals = Signals::catch()?;
     let target = Target::open(&verb.target, &load)?;
     let bar = live_line(global.quiet == 0);
-    let report = target.run(load, &signals, show_on(&bar));
+    let ran = target.run(load, settles, &signals, Shown::on(&bar));
     bar.finish_and_clear();
     target.close();
-    let (name, report) = (&verb.target.target, report?);
+    let (name, (report, state)) = (&verb.target.target, ran?);
     if verb.json {
-        print(&json(&Outcome { target: name, report: &report }))?;
+        print(&json(&Outcome { target: name, report: &report, array: state.as_ref() }))?;
     } else {
         let histogram = if verb.histogram { histogram::bars(&report.all.histogram) } else { String::new() };
-        print(&format!("{name}\n{}{histogram}", report.table()))?;
+        let steady = state.map_or(String::new(), |state| state.sentence() + "\n");
+        print(&format!("{name}\n{}{steady}{histogram}", report.table()))?;
     }
     verdict(&report)
 }

@@ -59,10 +59,9 @@ pub(crate) struct LoadOptions {
     /// Failed requests before the run ends
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     errors_max: u64,
-    /// Run this long before the measurement begins
-    #[arg(short, long, value_name = "TIME", default_value = "0s", value_parser = parse_duration,
-          help_heading = "Limits")]
-    warm_up: Nanos,
+    /// Run this long before the measurement begins [default: 0s; a modelled array is settled instead]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    warm_up: Option<Nanos>,
     /// Begin the measurement once the latency is steady, at most a minute later
     #[arg(long, help_heading = "Limits")]
     steady: bool,
@@ -80,21 +79,24 @@ pub(crate) struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// The load, checked as far as it can be without its target.
-    pub(super) fn load(&self) -> Result<LoadSpec, Failure> {
+    /// The load, checked as far as it can be without its target, and whether a modelled array is to be settled for it: unless a
+    /// warm-up is given, or data is checked, of which settling would write some.
+    pub(super) fn load(&self) -> Result<(LoadSpec, bool), Failure> {
         let load = match &self.load {
             Some(path) => read_file(path)?,
             None => self.spec(),
         };
         load.validate().map_err(Failure::input)?;
-        Ok(load)
+        let says_how = self.warm_up.is_some() || load.warm_up > Nanos::ZERO || load.steady.is_some();
+        let settles = !says_how && load.verify.is_none();
+        Ok((load, settles))
     }
 
     fn spec(&self) -> LoadSpec {
         let stream = StreamSpec { arrival: self.arrival(), ..self.requests.stream() };
         LoadSpec {
             seed: self.requests.seed,
-            warm_up: self.warm_up,
+            warm_up: self.warm_up.unwrap_or(Nanos::ZERO),
             steady: self.steady.then(SteadyCriterion::default),
             interval: self.interval,
             verify: self.verify.then_some(VerifySpec { fresh: self.fresh, sweep: true }),

@@ -13,9 +13,9 @@ pub(super) fn text(drives: &[DriveStatus], is_paused: bool) -> String {
     let differ = drives.windows(2).any(|two| two[0].class != two[1].class);
     for drive in drives {
         let state = match drive.state {
-            DriveState::Active => "active",
-            DriveState::Lost => "LOST",
-            DriveState::Leaving => "leaving",
+            DriveState::Active => "online",
+            DriveState::Lost => "FAILED",
+            DriveState::Leaving => "removing",
         };
         let has_cache = drive.flash_cache_bytes > 0;
         let holds =
@@ -43,13 +43,13 @@ pub(super) fn text(drives: &[DriveStatus], is_paused: bool) -> String {
     }
 }
 
-/// One word.
+/// In a word or two.
 fn health(drive: &DriveStatus) -> &'static str {
     match (drive.state, drive.health.as_ref().map(|health| health.standing)) {
         (DriveState::Lost, _) | (_, Some(DriveStanding::Lost)) => "failed",
         (_, Some(DriveStanding::Healthy)) => "healthy",
         (_, Some(DriveStanding::Suspect)) => "suspect",
-        (_, Some(DriveStanding::Awaited)) => "awaited",
+        (_, Some(DriveStanding::Awaited)) => "not responding",
         (_, None) => "unknown",
     }
 }
@@ -61,21 +61,18 @@ fn told(drive: &DriveStatus, is_paused: bool) -> Option<String> {
     let word = health(drive);
     if ["healthy", "unknown"].contains(&word) {
         return (!happened.is_empty())
-            .then(|| format!("  drive {}: since the start {}", drive.name, happened.join(", ")));
+            .then(|| format!("  drive {}: {} since the server started", drive.name, happened.join(", ")));
     }
     let since = known.map_or_else(String::new, |health| format!(" for {}", duration(health.since_s)));
     let error = known.and_then(|health| health.last_error.clone());
-    let why = drive.lost_because.clone().or(error).unwrap_or_else(|| "it does not answer".to_owned());
+    let why = drive.lost_because.clone().or(error).unwrap_or_else(|| "no answer".to_owned());
     let counts = if happened.is_empty() { String::new() } else { format!(" ({})", happened.join(", ")) };
-    let replace = format!(
-        "\"tier0 drive replace ARRAY {} --name NEW --path PATH\" puts another in its place",
-        drive.name
-    );
+    let replace = format!("\"tier0 drive replace ARRAY {} --name NEW --path PATH\" replaces it", drive.name);
     let remedy = match word {
-        "failed" if drive.leaving => "; it is forgotten when what it held is on the others".to_owned(),
+        "failed" if drive.leaving => "; it is removed when its contents are on the other drives".to_owned(),
         "failed" if is_paused => String::new(),
         "failed" if !drive.can_return => format!("; {replace}"),
-        "failed" => format!("; \"tier0 drive rejoin\" takes it back if it answers, {replace}"),
+        "failed" => format!("; \"tier0 drive rejoin\" brings it back if it is online again, {replace}"),
         _ => String::new(),
     };
     Some(format!("  drive {}: {word}{since}: {why}{counts}{remedy}", drive.name))
@@ -95,14 +92,10 @@ fn happened(health: &DriveHealth) -> Vec<String> {
     let mut told: Vec<String> =
         counters.iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(*count, what)).collect();
     if health.retried > 0 {
-        told.push(format!("{} tried again with success", counted(health.retried, "command")));
+        told.push(format!("{} retried successfully", counted(health.retried, "command")));
     }
     if health.no_space {
-        let full = if health.on_device {
-            "no space is left on its device"
-        } else {
-            "the file system under it is full"
-        };
+        let full = if health.on_device { "its device is out of space" } else { "its file system is full" };
         told.push(full.to_owned());
     }
     told
@@ -119,6 +112,8 @@ mod tests {
             size_bytes: 64 << 20,
             chunklets_used: 3,
             chunklets_free: 1,
+            for_data: true,
+            misplaced_columns: 0,
             holds_log: true,
             flash_cache_bytes: 0,
             holds_metadata: true,
@@ -163,7 +158,7 @@ mod tests {
         let awaited = drive(DriveStanding::Awaited, None);
         assert_eq!(
             told(&awaited, false).as_deref(),
-            Some("  drive d1: awaited for 1 min 1 s: it does not answer")
+            Some("  drive d1: not responding for 1 min 1 s: no answer")
         );
         let lost_because = Some("it was taken out".to_owned());
         let can_return = true;
@@ -177,7 +172,7 @@ mod tests {
         let told = text(std::slice::from_ref(&lost), true);
         assert!(told.contains("failed: it was taken out") && !told.contains("tier0 drive"), "{told}");
         let told = text(&[DriveStatus { leaving: true, ..lost }], false);
-        assert!(told.contains("it is forgotten when") && !told.contains("tier0 drive"), "{told}");
+        assert!(told.contains("it is removed when") && !told.contains("tier0 drive"), "{told}");
     }
 
     #[test]
@@ -186,7 +181,7 @@ mod tests {
         if let Some(health) = &mut healthy.health {
             health.retried = 1;
         }
-        let line = "  drive d1: since the start 1 command tried again with success";
+        let line = "  drive d1: 1 command retried successfully since the server started";
         assert_eq!(told(&healthy, false).as_deref(), Some(line));
     }
 }

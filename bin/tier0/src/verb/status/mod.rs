@@ -1,17 +1,19 @@
-//! `tier0 status`: how a running array does, as tables or JSON, with an exit code for monitoring.
+//! `tier0 status`: the state of a running array, as tables or JSON, with an exit code for monitoring.
 
 mod drives;
 mod events;
 mod pool;
+mod scrub;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tier0_control::admin::{Health, Status};
+use tier0_control::admin::{ConnectionsStatus, Health, Status};
 use tier0_description::{Description, Finding};
 
 use super::config::facts;
+use crate::cli::Global;
 use crate::control::Addressee;
 use crate::failure::Failure;
 use crate::output::{json, print, wrapped};
@@ -25,12 +27,12 @@ Examples:
   tier0 status array.toml
   tier0 status array.toml --json | jq .summary
   tier0 status array.toml --quiet || page-somebody
-      ends with 4, 5 or 6 unless the array is healthy
+      prints nothing; exits with 4, 5 or 6 unless the array is healthy
 
-Ends with 1 where no server serves the array, or its server does not answer
-within 10 s.";
+Exits with 1 if no server serves the array, or its server does not answer
+within 10 s. --quiet prints no status, with --json neither; errors go to stderr.";
 
-/// How an array does.
+/// Which array.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatusVerb {
@@ -42,8 +44,8 @@ pub(crate) struct StatusVerb {
     json: bool,
 }
 
-/// Asks, prints, and ends as the array's health says.
-pub(crate) fn run(verb: &StatusVerb) -> Result<(), Failure> {
+/// Asks, prints unless told to be quiet, and ends as the array's health says.
+pub(crate) fn run(verb: &StatusVerb, global: &Global) -> Result<(), Failure> {
     let server = Addressee::of(&verb.array)?;
     let mut status = server.status()?;
     match server.description() {
@@ -51,7 +53,9 @@ pub(crate) fn run(verb: &StatusVerb) -> Result<(), Failure> {
         // No start reads it.
         Err(broken) => status.add_problem(Health::Warning, as_it_was(broken.fault)),
     }
-    print(&if verb.json { json(&status) } else { text(&status) })?;
+    if global.quiet == 0 {
+        print(&if verb.json { json(&status) } else { text(&status) })?;
+    }
     match status.health {
         Health::Healthy => Ok(()),
         unhealthy => Err(Failure::Unhealthy(unhealthy)),
@@ -73,13 +77,39 @@ fn add_refusals(status: &mut Status, description: &Description) -> Result<(), Fa
 
 /// What to do about a broken array file while its server can be asked.
 fn as_it_was(fault: &str) -> String {
-    format!("{fault}; the next start needs it, and while the array is served \"tier0 config\" prints it")
+    format!("{fault}; the next start needs it: while the array is served, \"tier0 config\" prints it")
 }
 
 fn text(status: &Status) -> String {
     let heading = wrapped(&format!("array {}: {}", status.array, status.summary), "  ");
+    let connections = status.connections.as_ref().and_then(connections);
+    let connections = connections.map_or_else(String::new, |line| format!("{}\n", wrapped(&line, "  ")));
     let pools: Vec<String> = status.pools.iter().map(|pool| pool::text(pool, &status.summary)).collect();
-    format!("{heading}\n{}{}", pools.concat(), events::text(&status.events))
+    format!("{heading}\n{connections}{}{}", pools.concat(), events::text(&status.events))
+}
+
+/// Where clients were closed for want of places: how many, and why. None where none was.
+fn connections(of: &ConnectionsStatus) -> Option<String> {
+    let closed = [
+        (of.refused - of.refused_of_address.min(of.refused), "new"),
+        (of.refused_of_address, "new of an address that had as many as one may have"),
+        (of.gave_way_negotiating, "in the handshake"),
+        (of.gave_way_idle, "idle"),
+    ];
+    let told: Vec<String> = closed
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "connections: {} of {} open, {} of them in the handshake; closed for want of places since the start: {}",
+            of.open,
+            of.limit,
+            of.negotiating,
+            told.join(", ")
+        )
+    })
 }
 
 /// A time in at most two units: `12 s`, `3 min 4 s`, `2 h 5 min`, `3 d 4 h`.
@@ -97,6 +127,25 @@ fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_are_told_where_some_had_no_place() {
+        let mut of = ConnectionsStatus {
+            open: 7,
+            negotiating: 2,
+            limit: 1024,
+            limit_per_address: 512,
+            refused: 0,
+            refused_of_address: 0,
+            gave_way_negotiating: 0,
+            gave_way_idle: 0,
+        };
+        assert_eq!(connections(&of), None);
+        (of.refused, of.refused_of_address, of.gave_way_negotiating) = (5, 5, 230);
+        let told = "connections: 7 of 1024 open, 2 of them in the handshake; closed for want of places since the start: \
+                    5 new of an address that had as many as one may have, 230 in the handshake";
+        assert_eq!(connections(&of).as_deref(), Some(told));
+    }
 
     #[test]
     fn durations_have_at_most_two_units() {

@@ -1,13 +1,13 @@
-//! A pool: its space, what is wrong, what goes on, its drives and volumes.
+//! A pool: its space, problems, background work, drives and volumes.
 
 use tier0_control::admin::{
     DriveStatus, FlashCacheStatus, Flushing, GroupStatus, IntegrityStatus, LostRange, PoolStatus,
-    ReadCacheStatus, RebuildPurpose, RebuildStatus, ScrubStatus, SpaceStatus, TablesStatus, VolumeStatus,
+    ReadCacheStatus, RebuildPurpose, RebuildStatus, SpaceStatus, TablesStatus, VolumeStatus,
 };
 use tier0_pool::CacheSwitches;
 use tier0_units::{ByteCount, counted};
 
-use super::{drives, duration};
+use super::{drives, duration, scrub};
 use crate::output::{align_right, rendered, table, wrapped};
 
 fn group(group: &GroupStatus) -> String {
@@ -50,7 +50,7 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
         lines.push(format!("  {}", copying(rebuild)));
         if let Some(error) = &rebuild.waits {
             lines.push(format!(
-                "  ! the rebuild cannot end: {error}; it is tried again every 10 s, and the log says which extents"
+                "  ! the rebuild cannot finish: {error}; it is retried every 10 s, and the server's log names the extents"
             ));
         }
     }
@@ -58,7 +58,7 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
         let done = [restripe.slots_done, restripe.slots_total];
         lines.push(format!("  restripe: {}", progress(done, restripe.rate_bytes_per_s, restripe.left_s)));
     }
-    lines.extend(pool.scrub.as_ref().map(scrub));
+    lines.extend(scrub::text(pool.scrub.as_ref(), pool.scrubs_finished));
     if let Some(log) = &pool.log {
         lines.push(format!(
             "  log: {} of {} ({}) used, {} of {} on {}, {} not yet destaged",
@@ -79,11 +79,11 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     let integrity = &pool.integrity;
     lines.push(match integrity.checksums {
         true => format!(
-            "  checksums: {} repaired, {} unrecoverable since the start",
+            "  checksums: {} repaired, {} unrecoverable since the server started",
             counted(integrity.repaired, "page"),
             integrity.unrecoverable
         ),
-        false => "  checksums: none; what a drive returns wrongly is not noticed".to_owned(),
+        false => "  checksums: none; silent corruption is not detected".to_owned(),
     });
     lines.extend(lost(integrity));
     lines.extend(integrity.checksums.then(|| memory(&integrity.tables)));
@@ -110,14 +110,14 @@ fn flushing(flushing: &Flushing) -> [String; 2] {
     let delay = counts.delay_ms_mean().map_or_else(String::new, |ms| format!(", by {ms:.1} ms on average"));
     [
         format!(
-            "  write cache: memory {} full, log {} with the room that destaging needs; watermarks at {} and {}",
+            "  write cache: memory {} full, log {} including the reserve for destaging; watermarks at {} and {}",
             share(flushing.memory_utilisation),
             share(flushing.log_utilisation),
             share(flushing.watermark_low),
             share(flushing.watermark_high),
         ),
         format!(
-            "  destaged since the start: {} idle, {} by watermark, {} forced, {} demanded; {} delayed{delay}",
+            "  destaged since the server started: {} idle, {} by watermark, {} forced, {} demanded; {} delayed{delay}",
             counted(counts.idle.pages, "page"),
             counts.high_watermark.pages,
             counts.forced.pages,
@@ -127,27 +127,25 @@ fn flushing(flushing: &Flushing) -> [String; 2] {
     ]
 }
 
-/// How far checksums are in memory when they are needed.
+/// How often checksums are in memory when they are needed.
 fn memory(tables: &TablesStatus) -> String {
     let found = tables.asked - tables.read.min(tables.asked);
     let share = match tables.asked {
         0 => String::new(),
-        asked => format!("; {} of lookups found them there since the start", percent(found, asked)),
+        asked => format!("; hit rate {}", percent(found, asked)),
     };
     let (bytes, all) = (ByteCount(tables.bytes), ByteCount(tables.memory_bytes));
-    format!(
-        "  memory: {bytes} of checksums, of {all} for them, pages not yet destaged and the read cache{share}"
-    )
+    format!("  checksums in memory: {bytes}, of {all} shared with dirty pages and the read cache{share}")
 }
 
 /// What the read cache holds, and what it has brought.
 fn read_cache(cache: &ReadCacheStatus) -> String {
     let share = match cache.lookups() {
         0 => String::new(),
-        _ => format!("; since the start it had {}", crate::read_cache::found(cache)),
+        _ => format!("; {} since the server started", crate::read_cache::found(cache)),
     };
     let (bytes, room) = (ByteCount(cache.bytes), ByteCount(cache.room_bytes));
-    format!("  read cache: {bytes} in memory, with room for {room}{share}")
+    format!("  read cache: {bytes} of up to {room}{share}")
 }
 
 /// What the flash cache holds, where, and what it has brought.
@@ -158,34 +156,34 @@ fn flash_cache(cache: &FlashCacheStatus, drives: &[DriveStatus]) -> String {
     let share = match cache.lookups() {
         0 => String::new(),
         asked => format!(
-            "; since the start it had {} of what was not in memory, and took {} in",
+            "; hit rate {} of reads that missed memory, {} written to it since the server started",
             percent(cache.hits, asked),
             ByteCount(cache.written_bytes)
         ),
     };
     let refused = match cache.refused_budget {
         0 => String::new(),
-        lines => format!("; {} kept out by flash_cache_writes", counted(lines, "line")),
+        lines => format!("; {} not cached because of flash_cache_writes", counted(lines, "line")),
     };
     let off = match (cache.devices, cache.devices_off) {
-        (0, 0) => ", not in use: it is made anew when its drive has had a rest after it failed",
+        (0, 0) => ", offline after a drive error: it is created again after a pause",
         (_, 0) => "",
-        _ => ", a part of it off after errors",
+        _ => ", partly offline after errors",
     };
     let paused = match cache.devices_paused {
         0 => "",
-        _ => ", not asked for some seconds because reads took longer than disks do",
+        _ => ", bypassed for some seconds because its reads were slower than the disks",
     };
     let unused = match cache.unused_bytes {
         0 => String::new(),
         bytes => format!(
-            "; {} more lie idle, for it was made much smaller: take it away (tier0 pool flash-cache ARRAY 0) and make it anew",
+            "; {} more are unused since it was made much smaller: remove it (tier0 pool flash-cache ARRAY 0) and create it again",
             ByteCount(bytes)
         ),
     };
     let slow = match cache.slow_reads {
         0 => String::new(),
-        reads => format!("; {} took too long", counted(reads, "read")),
+        reads => format!("; {} timed out", counted(reads, "read")),
     };
     let held = holders.join(", ");
     format!("  flash cache: {bytes} of {room} on {held}{off}{paused}{share}{refused}{slow}{unused}")
@@ -206,8 +204,7 @@ fn lost(integrity: &IntegrityStatus) -> Vec<String> {
         lines.push(format!("  lost: {} more, which --json lists", counted(more as u64, "range")));
     }
     if integrity.lost_left_off > 0 {
-        lines
-            .push(format!("  lost: {} more, which are not listed", counted(integrity.lost_left_off, "page")));
+        lines.push(format!("  lost: {} more, not listed", counted(integrity.lost_left_off, "page")));
     }
     lines
 }
@@ -215,19 +212,19 @@ fn lost(integrity: &IntegrityStatus) -> Vec<String> {
 fn space(space: &SpaceStatus) -> String {
     let taken = space.used_bytes + space.reserved_bytes;
     let mut text = format!(
-        "{} of {} taken ({})",
+        "{} of {} allocated ({})",
         ByteCount(taken),
         ByteCount(space.usable_bytes),
         percent(taken, space.usable_bytes),
     );
     if space.reserved_bytes > 0 {
         let (used, reserved) = (ByteCount(space.used_bytes), ByteCount(space.reserved_bytes));
-        text.push_str(&format!(": {used} by data, {reserved} reserved for thick volumes"));
+        text.push_str(&format!(": {used} used, {reserved} reserved for thick volumes"));
     }
     if space.kept_bytes > 0 {
-        text.push_str(&format!("; thin volumes leave {} free", ByteCount(space.kept_bytes)));
+        text.push_str(&format!("; {} kept free of thin volumes", ByteCount(space.kept_bytes)));
     }
-    format!("{text}; {} promised to volumes", ByteCount(space.provisioned_bytes))
+    format!("{text}; {} provisioned to volumes", ByteCount(space.provisioned_bytes))
 }
 
 fn progress([done, total]: [u64; 2], rate: u64, left_s: Option<u64>) -> String {
@@ -236,34 +233,23 @@ fn progress([done, total]: [u64; 2], rate: u64, left_s: Option<u64>) -> String {
     format!("{done} of {} ({}), {}/s, {left}", counted(total, "slot"), percent(done, total), ByteCount(rate))
 }
 
-/// What is written anew or copied, what for, and how far it is.
+/// What is rebuilt or copied, why, and its progress.
 fn copying(rebuild: &RebuildStatus) -> String {
     let what = match rebuild.purpose {
         RebuildPurpose::Rebuild => "rebuild",
-        RebuildPurpose::Emptying => "copying off drives that leave",
-        RebuildPurpose::Growth => "growing: columns move",
-        RebuildPurpose::Spares => "columns move to drives that have more room",
+        RebuildPurpose::Emptying => "removing drives: copying their contents",
+        RebuildPurpose::Growth => "growing: moving columns",
+        RebuildPurpose::Spares => "balancing free space: moving columns",
+        RebuildPurpose::CopyBack => "copying columns back to the drives they belong on",
     };
     match rebuild.slots_total {
         // It is not counted yet, or nothing of the columns is in use.
-        0 => format!("{what}: under way"),
+        0 => format!("{what}: running"),
         total => {
             let done = [rebuild.slots_done, total];
             format!("{what}: {}", progress(done, rebuild.rate_bytes_per_s, rebuild.left_s))
         }
     }
-}
-
-fn scrub(scrub: &ScrubStatus) -> String {
-    format!(
-        "  scrub: {}, {:.1} %, {} verified, {} repaired, {} unrecoverable",
-        if scrub.running { "running" } else { "not running" },
-        // Rounded down: 100 % is all of it.
-        (scrub.progress * 1000.0).floor() / 10.0,
-        counted(scrub.pages_verified, "page"),
-        scrub.repaired,
-        scrub.unrecoverable,
-    )
 }
 
 /// A share in percent, rounded down, so that 100 % is all of it; `0 %` is nothing at all.
@@ -278,9 +264,9 @@ fn percent(part: u64, whole: u64) -> String {
 fn volumes(volumes: &[VolumeStatus]) -> String {
     let has_groups = volumes.iter().any(|volume| volume.group.is_some());
     let has_clones = volumes.iter().any(|volume| !volume.family.is_empty());
-    let mut columns = vec!["volume", "size", "mapped", "kind", "write cache", "read cache"];
+    let mut columns = vec!["volume", "size", "used", "kind", "write cache", "read cache"];
     columns.extend(has_groups.then_some("group"));
-    columns.extend(has_clones.then_some("of one family with"));
+    columns.extend(has_clones.then_some("shares space with"));
     let mut rows = table(&columns);
     for volume in volumes {
         let mut row = vec![
@@ -342,10 +328,10 @@ mod tests {
             provisioned_bytes: 200 << 20,
             warnings: Vec::new(),
         };
-        assert_eq!(space(&of), "10MiB of 100MiB taken (10 %); 200MiB promised to volumes");
+        assert_eq!(space(&of), "10MiB of 100MiB allocated (10 %); 200MiB provisioned to volumes");
         (of.reserved_bytes, of.kept_bytes) = (30 << 20, 5 << 20);
-        let told = "40MiB of 100MiB taken (40 %): 10MiB by data, 30MiB reserved for thick volumes; thin volumes \
-                    leave 5MiB free; 200MiB promised to volumes";
+        let told = "40MiB of 100MiB allocated (40 %): 10MiB used, 30MiB reserved for thick volumes; 5MiB kept free of \
+                    thin volumes; 200MiB provisioned to volumes";
         assert_eq!(space(&of), told);
     }
 
@@ -360,9 +346,9 @@ mod tests {
             left_s: Some(3),
             waits: None,
         };
-        assert_eq!(copying(&rebuild), "growing: columns move: 1 of 4 slots (25 %), 1MiB/s, about 3 s left");
+        assert_eq!(copying(&rebuild), "growing: moving columns: 1 of 4 slots (25 %), 1MiB/s, about 3 s left");
         (rebuild.purpose, rebuild.slots_done, rebuild.slots_total) = (RebuildPurpose::Rebuild, 0, 0);
-        assert_eq!(copying(&rebuild), "rebuild: under way");
+        assert_eq!(copying(&rebuild), "rebuild: running");
     }
 
     #[test]

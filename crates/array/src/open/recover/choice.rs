@@ -202,6 +202,7 @@ mod tests {
             state: MemberState::Active,
             path: String::new(),
             leaving: false,
+            role: Default::default(),
             group: 0,
         };
         let geometry = Geometry {

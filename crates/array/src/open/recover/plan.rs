@@ -211,6 +211,7 @@ fn place_log(
             state: MemberState::Active,
             path: String::new(),
             leaving: false,
+            role: namesake.map(|member| member.role).unwrap_or_default(),
             group: 0,
         };
         // One that is too small, or has the name of a drive that serves, cannot join.

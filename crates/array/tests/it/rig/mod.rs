@@ -144,7 +144,7 @@ fn live_in<F: Future<Output = T> + 'static, T: 'static>(
 
 /// A volume that is there.
 pub(crate) fn volume(engine: &Engine, name: &str) -> Volume {
-    let found = engine.volumes().into_iter().find(|volume| volume.name() == name);
+    let found = engine.volumes().into_iter().find(|volume| *volume.name() == *name);
     found.unwrap_or_else(|| panic!("no volume {name}"))
 }
 

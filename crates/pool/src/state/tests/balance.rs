@@ -47,7 +47,7 @@ fn random_order<T>(random: &mut Random, items: &mut [T]) {
 }
 
 /// Carries moves out. No set of these pools has an extent, so a column has moved at once.
-fn carry_out(state: &mut PoolState, moves: &[ColumnMove]) {
+pub(super) fn carry_out(state: &mut PoolState, moves: &[ColumnMove]) {
     for ColumnMove { set, column, to } in moves.iter().copied() {
         let target = state.free_chunklet(to, 0).expect("the plan knows what is free");
         let records = [

@@ -36,6 +36,7 @@ pub(crate) fn member(number: u32) -> Member {
         class: DriveClass::Disk,
         state: MemberState::Active,
         leaving: false,
+        role: Default::default(),
         group: 0,
         path: String::new(),
     }

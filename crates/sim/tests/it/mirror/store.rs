@@ -331,6 +331,7 @@ impl Store {
             metadata: names,
             rebuilding: self.rebuilding.get(),
             moving: false,
+            misplaced: false,
             scrubbing: self.scrubbing.get(),
             scrub_repaired: self.scrub_repaired.get(),
             unrecoverable: self.unrecoverable.get(),
@@ -387,6 +388,7 @@ impl Store {
             | Admin::SwitchVolume { .. }
             | Admin::SwitchPool { .. }
             | Admin::SizeFlashCache { .. }
+            | Admin::ShrinkVolume { .. }
             | Admin::DeleteVolume { .. } => Err(SystemError::Refused("a mirror stays as it is".to_owned())),
         }
     }

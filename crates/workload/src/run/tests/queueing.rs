@@ -112,3 +112,29 @@ fn few_places_at_the_target_make_arrivals_wait_and_count() {
     let report = run(load(Arrival::OpenLoop(open), limits), |world| Model::new(world, 4, Service::Fixed(MS)));
     assert_near(report.all.latency_ns_mean, 1e6 * (1.0 + 0.7 / 0.3 / 2.0), 0.03, "mean of M/D/1");
 }
+
+#[test]
+fn an_open_loop_that_falls_behind_is_told() {
+    let at = |rate_iops: f64| {
+        let limits = RunLimits::time(Nanos::from_secs(20));
+        let report = run(load(Arrival::OpenLoop(OpenLoop::at(rate_iops)), limits), |world| {
+            Model::new(world, 1, Service::Fixed(Nanos::from_millis(5)))
+        });
+        (report.rate.expect("it has a rate"), report.table())
+    };
+    // A server of 5 ms answers 200 requests a second; the other 300 wait, those of the warm-up too.
+    let (rate, text) = at(500.0);
+    assert!(rate.is_behind, "{rate:?}");
+    assert_eq!(rate.asked_iops, 500.0);
+    assert_near(rate.answered_iops, 200.0, 1e-3, "the answered rate");
+    assert_near(rate.waiting as f64, 300.0 * 25.0, 0.05, "what waits");
+    assert!(text.contains("fell behind: asked 500 IOPS, answered 200 IOPS, "), "{text}");
+    let (rate, text) = at(150.0);
+    assert!(!rate.is_behind && !text.contains("fell behind"), "{rate:?}\n{text}");
+    assert_near(rate.answered_iops, 150.0, 0.05, "the answered rate");
+}
+
+#[test]
+fn a_closed_loop_has_no_rate() {
+    assert_eq!(closed(2, ThinkTime::None, 1, Service::Fixed(MS)).rate, None);
+}

@@ -32,7 +32,7 @@ use self::phases::PhaseReport;
 use self::table::LiveTable;
 use super::served::{Then, while_served};
 use crate::control::Addressee;
-use crate::driving::{REFRESH, drive, live_line, real_world, show_on, verdict};
+use crate::driving::{REFRESH, Shown, drive, live_line, real_world, verdict};
 use crate::failure::Failure;
 use crate::mounting::uri;
 use crate::output::print;
@@ -62,6 +62,10 @@ pub(super) struct Caches {
     memory_bytes: u64,
     /// What the flash cache may hold.
     flash_bytes: u64,
+    /// Parts of the flash drive that failed or were too slow, so that they were switched off.
+    flash_devices_off: u64,
+    /// How many processes wanted a core of this machine, the mean of the last minute; none where it does not say.
+    load_average: Option<f64>,
     /// What each phase came to, in their order.
     phases: Vec<PhaseReport>,
 }
@@ -116,7 +120,8 @@ fn prepare(show: &Show<'_>, bar: &ProgressBar) -> Result<(Description, OpenArray
         };
         // Nothing of this is to survive yet.
         write_cache(WriteCache::Volatile)?;
-        let filled = load(&uri(&bound[0], modelled::VOLUME), fill(), show.signals, show_on(bar))?;
+        let filled =
+            load(&uri(&bound[0], modelled::VOLUME), fill(), show.signals, Shown::on(bar).listener())?;
         verdict(&filled)?;
         // It is empty when the answer comes: what waits for disks in the phases is theirs alone.
         write_cache(WriteCache::Off)?;
@@ -171,9 +176,17 @@ impl Caches {
             data_bytes: modelled::DATA.0,
             memory_bytes: io.read_cache.map_or(0, |cache| cache.room_bytes),
             flash_bytes: io.flash_cache.map_or(0, |cache| cache.room_bytes),
+            flash_devices_off: io.flash_cache.map_or(0, |cache| cache.devices_off),
+            load_average: load_average(),
             phases,
         })
     }
+}
+
+/// The first figure of the kernel's load averages.
+fn load_average() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
 }
 
 /// Writes each page once, one after the other: several at once would not end together.

@@ -115,7 +115,7 @@ fn check_room(directory: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Run(format!(
-        "the file system of {} has {free} free, and the modelled drives may take {ROOM}; free space there, name another \
+        "the file system of {} has {free:#} free, and the modelled drives may take {ROOM:#}; free space there, name another \
          directory with --dir, or leave the caches out with --no-caches",
         place.display()
     )))

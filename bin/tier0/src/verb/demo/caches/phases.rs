@@ -92,6 +92,12 @@ pub(super) struct PhaseReport {
 }
 
 impl PhaseReport {
+    /// A phase of one row.
+    #[cfg(test)]
+    pub(super) fn new(phase: Phase, row: Figures) -> PhaseReport {
+        PhaseReport { phase, at_end: row.clone(), rows: vec![row] }
+    }
+
     /// Reads from flash in all of it that took longer than the array waits for them.
     pub(super) fn flash_slow_reads(&self) -> u64 {
         self.rows.iter().map(|row| row.flash_slow_reads).sum()
@@ -152,6 +158,23 @@ impl Figures {
     pub(super) fn shares(&self) -> [f64; 3] {
         [self.reads_from_memory, self.reads_from_flash, self.reads_from_disks]
             .map(|part| part as f64 * 100.0 / self.reads.max(1) as f64)
+    }
+}
+
+/// Figures of a second in which all reads took as long, half of them answered by memory.
+#[cfg(test)]
+pub(super) fn figures(iops: f64, read_ns_mean: u64) -> Figures {
+    Figures {
+        seconds: 1.0,
+        iops,
+        read_ns_mean: Some(read_ns_mean),
+        read_ns_p99: Some(read_ns_mean),
+        write_ns_mean: Some(read_ns_mean),
+        reads: 1000,
+        reads_from_memory: 500,
+        reads_from_flash: 250,
+        reads_from_disks: 250,
+        flash_slow_reads: 0,
     }
 }
 

@@ -14,25 +14,49 @@ use tier0_world::{IoError, Random, World};
 /// Writes under way at once: a few frames of the log.
 const AT_ONCE: u64 = 64;
 
-/// A write cache of an array, and what the load writes to it.
-#[derive(Clone)]
-pub(super) struct WarmCache {
-    /// Those that share it, at least one.
-    pub(super) volumes: Rc<[Volume]>,
-    /// Sectors of a request, and what its addresses are multiples of.
-    pub(super) sectors: u64,
-    pub(super) align: u64,
+/// Where a request of a load goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// Which of the volumes.
+    pub(crate) volume: usize,
+    /// The first sector.
+    pub(crate) lba: u64,
+    /// How many.
+    pub(crate) sectors: u64,
 }
 
-impl WarmCache {
+/// A write cache of an array, and what the load writes to it.
+#[derive(Clone)]
+pub(crate) struct Filling {
+    /// Those that share it, at least one.
+    pub(crate) volumes: Rc<[Volume]>,
+    /// Sectors of the largest request.
+    pub(crate) sectors_max: u64,
+    /// Draws where a request of the load goes.
+    pub(crate) draw: Rc<dyn Fn(&mut Random) -> Spot>,
+}
+
+impl Filling {
+    /// With requests of so many sectors at random multiples of `align` in all of the volumes, which are of one size.
+    pub(crate) fn anywhere(volumes: Rc<[Volume]>, sectors: u64, align: u64) -> Filling {
+        let (count, size) = (volumes.len() as u64, volumes[0].info().sectors.0);
+        let places = (size - sectors) / align + 1;
+        let draw = move |random: &mut Random| Spot {
+            volume: random.below(count) as usize,
+            lba: random.below(places) * align,
+            sectors,
+        };
+        Filling { volumes, sectors_max: sectors, draw: Rc::new(draw) }
+    }
+
     /// How it stands.
-    pub(super) fn status(&self) -> WriteBackStatus {
+    pub(crate) fn status(&self) -> WriteBackStatus {
         self.volumes[0].write_cache()
     }
 
     /// Writes until the destager is at `stage`, or as much as the cache holds where drives take it as fast.
-    pub(super) async fn fill(self, world: World, mut random: Random, stage: Stage) {
-        let pages = self.sectors.div_ceil(PAGE_SECTORS) * AT_ONCE;
+    pub(crate) async fn fill(self, world: World, mut random: Random, stage: Stage) {
+        let pages = self.sectors_max.div_ceil(PAGE_SECTORS) * AT_ONCE;
         let rounds = self.status().log_bytes / (pages * PAGE_SECTORS * SECTOR_BYTES) + 1;
         for _ in 0..rounds {
             if self.status().stage >= stage {
@@ -46,11 +70,10 @@ impl WarmCache {
 
     /// The pages that a request of the load would make dirty.
     fn write(&self, world: &World, random: &mut Random) -> impl Future<Output = Result<(), IoError>> + use<> {
-        let volume = self.volumes[random.below(self.volumes.len() as u64) as usize].clone();
-        let places = (volume.info().sectors.0 - self.sectors) / self.align + 1;
-        let lba = random.below(places) * self.align;
+        let Spot { volume, lba, sectors } = (self.draw)(random);
+        let volume = self.volumes[volume].clone();
         let first = lba / PAGE_SECTORS * PAGE_SECTORS;
-        let end = (lba + self.sectors).next_multiple_of(PAGE_SECTORS);
+        let end = (lba + sectors).next_multiple_of(PAGE_SECTORS).min(volume.info().sectors.0);
         let data = world.buffer((end - first) as u32).freeze();
         async move { volume.write(Lba(first), data, false).await }
     }

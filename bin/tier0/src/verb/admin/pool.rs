@@ -1,0 +1,192 @@
+//! `tier0 pool`: pools of a running array.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use tier0_control::admin::AdminRequest;
+use tier0_pool::Reserve;
+use tier0_units::ByteCount;
+
+use super::rate::rate;
+use crate::failure::Failure;
+use crate::verb::asking::{Agreement, Answering, carry_out};
+use crate::verb::recover::{self, Recover};
+use crate::verb::settings;
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 pool grow array.toml
+      after tier0 drive add: use the new drives, rebalance the data
+  tier0 pool restripe array.toml --rate 100MiB
+      rebalance the data over all drives, at most this much per second
+  tier0 pool restripe array.toml --stop
+      stop; data that has moved stays where it is
+  tier0 pool log array.toml --drives ssd0,ssd1
+      move the write log to these drives, which were added before
+  tier0 pool flash-cache array.toml 200GiB --drives ssd0,ssd1
+      cache reads from disks on these flash drives; 0 removes the cache
+  tier0 pool reserve array.toml 2%
+      keep this much free of thin volumes, until the next start
+  tier0 pool set array.toml cache.read=off
+      read everything from the drives, for measurements
+  tier0 pool set array.toml cache.read=on cache.write=on
+      use the caches as each volume's own settings say
+  tier0 pool recover array.toml
+      last resort, with the server stopped: show what would be lost";
+
+/// Pools of a running array.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Pool {
+    /// Use added drives, and rebalance the data over all of them
+    #[command(after_help = EXAMPLES)]
+    Grow(Grow),
+    /// Rebalance the data over all sets
+    #[command(after_help = EXAMPLES)]
+    Restripe(Restripe),
+    /// Move the write log to other drives
+    #[command(after_help = EXAMPLES)]
+    Log(MovedLog),
+    /// Create, resize or remove the flash cache for reads from disks
+    #[command(after_help = EXAMPLES)]
+    FlashCache(SizedFlashCache),
+    /// Change how much space thin volumes leave free, until the next start
+    #[command(after_help = EXAMPLES)]
+    Reserve(Reserved),
+    /// Switch the caches of all volumes of a pool, online
+    #[command(after_help = EXAMPLES)]
+    Set(PoolSettings),
+    /// Last resort: assemble a pool that the server refuses to start; a dry run unless asked otherwise
+    #[command(after_help = recover::EXAMPLES)]
+    Recover(Recover),
+}
+
+/// How large the flash cache is to be, and where.
+#[derive(Args, Debug)]
+pub(crate) struct SizedFlashCache {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// Its total size over all of its drives, rounded up to whole chunklets; 0 removes it
+    size: ByteCount,
+    /// The drives to put it on, in equal parts; by default its present drives, or all flash drives of the pool
+    #[arg(long, value_delimiter = ',')]
+    drives: Vec<String>,
+    /// The pool, if the array has several
+    #[arg(long)]
+    pool: Option<String>,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// Where the write log is to lie.
+#[derive(Args, Debug)]
+pub(crate) struct MovedLog {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The drives, one for each copy of the log
+    #[arg(long, value_delimiter = ',', required = true)]
+    drives: Vec<String>,
+    /// The pool, if the array has several
+    #[arg(long)]
+    pool: Option<String>,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// What is to be kept.
+#[derive(Args, Debug)]
+pub(crate) struct Reserved {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// A share or a size with its unit, as in 5% or 20GiB; 0 for no reserve
+    reserve: Reserve,
+    /// The pool, if the array has several
+    #[arg(long)]
+    pool: Option<String>,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// What a pool is to do from now on.
+#[derive(Args, Debug)]
+pub(crate) struct PoolSettings {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// cache.read=on|off, cache.write=on|off; cache.write=off destages all dirty data before the command returns
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    settings: Vec<String>,
+    /// Only this pool
+    #[arg(long)]
+    pool: Option<String>,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// What is to grow.
+#[derive(Args, Debug)]
+pub(crate) struct Grow {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The pool, if the array has several
+    #[arg(long)]
+    pool: Option<String>,
+    /// Stop moving columns to make room for new sets
+    #[arg(long)]
+    stop: bool,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// What is to be spread.
+#[derive(Args, Debug)]
+pub(crate) struct Restripe {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The pool, if the array has several
+    #[arg(long)]
+    pool: Option<String>,
+    /// Move at most this much per second, as in 100MiB
+    #[arg(long, value_name = "SIZE", value_parser = rate, conflicts_with = "stop")]
+    rate: Option<ByteCount>,
+    /// Stop the running restripe
+    #[arg(long)]
+    stop: bool,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// Does what a pool verb asks.
+pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
+    let (array, request, answering) = match verb {
+        Pool::Grow(Grow { array, pool, stop, answering }) => {
+            (array, AdminRequest::PoolGrow { pool: pool.clone(), stop: *stop }, answering)
+        }
+        Pool::Log(MovedLog { array, drives, pool, answering }) => {
+            (array, AdminRequest::PoolLog { pool: pool.clone(), drives: drives.clone() }, answering)
+        }
+        Pool::FlashCache(SizedFlashCache { array, size, drives, pool, answering }) => {
+            let (pool, drives) = (pool.clone(), drives.clone());
+            (array, AdminRequest::PoolFlashCache { pool, size: *size, drives }, answering)
+        }
+        Pool::Reserve(Reserved { array, reserve, pool, answering }) => {
+            let request = AdminRequest::PoolReserve { pool: pool.clone(), reserve: *reserve };
+            (array, request, answering)
+        }
+        Pool::Restripe(Restripe { array, pool, rate, stop, answering }) => {
+            let request = AdminRequest::PoolRestripe { pool: pool.clone(), rate: *rate, stop: *stop };
+            (array, request, answering)
+        }
+        Pool::Set(PoolSettings { array, settings, pool, answering }) => {
+            let (read, write) = settings::of_pool(settings)?;
+            (array, AdminRequest::PoolCache { pool: pool.clone(), read, write }, answering)
+        }
+        Pool::Recover(verb) => return recover::run(verb),
+    };
+    carry_out(array, &request, *answering, Agreement::default())
+}

@@ -1,0 +1,49 @@
+//! Rates on the command line: bytes per second, always with a unit.
+//!
+//! A bare number is refused: `--rate 10` is most likely meant as 10 MiB per second, and would be 10 bytes.
+
+use tier0_units::ByteCount;
+
+/// The lowest rate that is accepted, per second. Below it, a scrub of a terabyte takes more than eleven days.
+const RATE_MIN: ByteCount = ByteCount::mib(1);
+
+/// Reads a rate per second, as `10MiB`.
+///
+/// # Errors
+/// It has no unit, is below [`RATE_MIN`], or is not a size.
+pub(super) fn rate(text: &str) -> Result<ByteCount, String> {
+    let rate: ByteCount = text.parse().map_err(|error| format!("{error}"))?;
+    let has_unit = text.contains(|c: char| c.is_ascii_alphabetic());
+    if rate.0 > 0 && !has_unit {
+        return Err(format!("{text:?} has no unit; use {text}MiB"));
+    }
+    if rate < RATE_MIN {
+        return Err(format!("{text:?} is below {RATE_MIN} per second; use 10MiB, or leave the option out"));
+    }
+    Ok(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `--rate 10` meant ten bytes a second.
+    #[test]
+    fn rates_have_a_unit_and_are_not_too_low() {
+        for (text, rate_wanted) in
+            [("1MiB", ByteCount::mib(1)), ("10m", ByteCount::mib(10)), ("1.5GiB", ByteCount::mib(1536))]
+        {
+            assert_eq!(rate(text), Ok(rate_wanted), "{text}");
+        }
+        for (text, told) in [
+            ("10", "\"10\" has no unit; use 10MiB"),
+            ("104857600", "has no unit"),
+            ("0", "below 1MiB per second; use 10MiB"),
+            ("4KiB", "below 1MiB per second"),
+            ("fast", "fast"),
+        ] {
+            let refused = rate(text).expect_err("it is no rate");
+            assert!(refused.contains(told), "{text}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! `tier0 volume`: volumes of a running array; [`list`] also shows those of one that is not running.
+
+mod list;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use tier0_control::admin::AdminRequest;
+use tier0_units::{ByteCount, WriteCache};
+
+use self::list::VolumeList;
+use crate::failure::Failure;
+use crate::verb::asking::{Agreement, Answering, carry_out};
+use crate::verb::settings;
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 volume list array.toml
+      all volumes with size, usage, caches and connections
+  tier0 volume create array.toml logs --size 16MiB --thin
+      a volume that takes space at the first write
+  tier0 volume clone array.toml logs test
+      a writable point-in-time copy; it shares space until either is written
+  tier0 volume resize array.toml logs --size 24MiB
+      make it larger
+  tier0 volume shrink array.toml logs --size 20MiB --yes
+      make it smaller; data beyond the new size is lost
+  tier0 volume rename array.toml logs redo
+      give it another name; clients stay connected
+  tier0 volume set array.toml redo cache.write=volatile
+      acknowledge from memory; the host must flush
+  tier0 volume set array.toml redo cache.read=off cache.write=on
+      no read cache; writes are acknowledged when the log has them
+  tier0 volume delete array.toml redo --force --yes
+      disconnect clients that use it, then delete it";
+
+/// Volumes of a running array.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Volume {
+    /// List volumes with size, usage, caches and connections
+    #[command(after_help = list::EXAMPLES)]
+    List(VolumeList),
+    /// Create a volume, which is served at once
+    #[command(after_help = EXAMPLES)]
+    Create(VolumeCreate),
+    /// Clone a thin volume online; the clone holds what a power loss now would leave
+    #[command(after_help = EXAMPLES)]
+    Clone(VolumeClone),
+    /// Make a volume larger
+    #[command(after_help = EXAMPLES)]
+    Resize(VolumeResize),
+    /// Make a volume smaller; data beyond its new size is lost
+    #[command(after_help = EXAMPLES)]
+    Shrink(VolumeShrink),
+    /// Give a volume another name; clients stay connected
+    #[command(after_help = EXAMPLES)]
+    Rename(VolumeRename),
+    /// Delete a volume and all its data
+    #[command(after_help = EXAMPLES)]
+    Delete(VolumeDelete),
+    /// Switch a volume's caches, online
+    #[command(after_help = EXAMPLES)]
+    Set(VolumeSettings),
+}
+
+/// A volume to be.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeCreate {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume's name, which is also the name of its NBD export
+    name: String,
+    /// Its size
+    #[arg(long)]
+    size: ByteCount,
+    /// The pool, if the array has several
+    #[arg(long)]
+    pool: Option<String>,
+    /// The group of sets to put it on; by default the pool's first
+    #[arg(long)]
+    group: Option<String>,
+    /// Allocate space at the first write instead of now
+    #[arg(long)]
+    thin: bool,
+    /// When writes are acknowledged: durable, volatile or off
+    #[arg(long, default_value = "durable")]
+    write_cache: WriteCache,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// A volume to be with what another one holds.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeClone {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume to clone, a thin one
+    volume: String,
+    /// The clone's name, which is also the name of its NBD export
+    name: String,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// A volume's new size, larger than before.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeResize {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume
+    volume: String,
+    /// Its new size, not below its present one
+    #[arg(long)]
+    size: ByteCount,
+    #[command(flatten)]
+    agreement: Agreement,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// A volume's new size, smaller than before.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeShrink {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume
+    volume: String,
+    /// Its new size, below its present one; shrink the file system on it first
+    #[arg(long)]
+    size: ByteCount,
+    /// Disconnect clients that use it; without, it is not shrunk while clients are connected
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    agreement: Agreement,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// A volume and its new name.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeRename {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume
+    volume: String,
+    /// Its new name, which is also the name of its NBD export
+    name: String,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// A volume that goes.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeDelete {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume
+    volume: String,
+    /// Disconnect clients that use it
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    agreement: Agreement,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// What a volume is to do from now on.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeSettings {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume
+    volume: String,
+    /// cache.read=on|off, cache.write=durable|volatile|off|on (on is durable); off destages dirty data before the command
+    /// returns
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    settings: Vec<String>,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// Does what a volume verb asks.
+pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
+    let none = Agreement::default();
+    let (array, request, answering, agreement) = match verb {
+        Volume::List(verb) => return list::run(verb),
+        Volume::Create(VolumeCreate { array, name, size, pool, group, thin, write_cache, answering }) => {
+            let (pool, name) = (pool.clone(), name.clone());
+            let (size, thin, write_cache) = (*size, *thin, *write_cache);
+            let request =
+                AdminRequest::VolumeCreate { pool, name, size, thin, write_cache, group: group.clone() };
+            (array, request, answering, none)
+        }
+        Volume::Clone(VolumeClone { array, volume, name, answering }) => {
+            let request = AdminRequest::VolumeClone { volume: volume.clone(), name: name.clone() };
+            (array, request, answering, none)
+        }
+        Volume::Resize(VolumeResize { array, volume, size, agreement, answering }) => {
+            let request = AdminRequest::VolumeResize { volume: volume.clone(), size: *size };
+            (array, request, answering, *agreement)
+        }
+        Volume::Shrink(VolumeShrink { array, volume, size, force, agreement, answering }) => {
+            let request = AdminRequest::VolumeShrink { volume: volume.clone(), size: *size, force: *force };
+            (array, request, answering, *agreement)
+        }
+        Volume::Rename(VolumeRename { array, volume, name, answering }) => {
+            let request = AdminRequest::VolumeRename { volume: volume.clone(), name: name.clone() };
+            (array, request, answering, none)
+        }
+        Volume::Delete(VolumeDelete { array, volume, force, agreement, answering }) => {
+            let request = AdminRequest::VolumeDelete { volume: volume.clone(), force: *force };
+            (array, request, answering, *agreement)
+        }
+        Volume::Set(VolumeSettings { array, volume, settings, answering }) => {
+            let (read, write) = settings::of_volume(settings)?;
+            let request = AdminRequest::VolumeCache { volume: volume.clone(), read, write };
+            (array, request, answering, none)
+        }
+    };
+    carry_out(array, &request, *answering, agreement)
+}

@@ -1,0 +1,79 @@
+//! Volumes made smaller while the array runs.
+//!
+//! 1. Clients that use the volume refuse it, or are disconnected where the administrator says so; no request enters any more.
+//! 2. Every shard discards what it holds beyond the new size, and brings into place what the log has of the volume. From
+//!    then on no recovery finds anything of that part, also where the volume grows again.
+//! 3. The metadata give the volume its new size, then the shards do, and it is offered again.
+//!
+//! A crash before the third step leaves the volume with its old size; what lay beyond the new one may be zeros by then.
+
+use std::rc::Rc;
+
+use tier0_pool::MetaRecord;
+use tier0_units::{ByteCount, SectorCount};
+use tier0_world::IoError;
+
+use super::Control;
+use super::administer::Done;
+use super::volumes::{Meant, check_size};
+use crate::admin::AdminError;
+use crate::message::volumes::VolumesCommand;
+
+impl Control {
+    /// Makes a volume smaller; what it holds beyond `size` is discarded. `force` disconnects the clients that use it.
+    pub(super) async fn shrink_volume(self: &Rc<Self>, name: &str, size: ByteCount, force: bool) -> Done {
+        let _turn = self.turn.acquire(1).await;
+        check_size(size)?;
+        let meant = self.volume_meant(name)?;
+        let (now, sectors) = (SectorCount(meant.record.sectors).bytes(), SectorCount::in_bytes(size).0);
+        if sectors > meant.record.sectors {
+            return Err(AdminError::new(format!(
+                "volume {name:?} has {now}, which is less than {size}; \"tier0 volume resize\" makes it larger"
+            )));
+        }
+        if sectors == meant.record.sectors {
+            return Ok(format!("volume {name} already has {now}; nothing changed"));
+        }
+        self.check_goes_on(&meant)?;
+        let number = meant.number;
+        if let Err(error) = self.withdraw_volume(name, number, force).await {
+            self.offer_volume(number).await?;
+            return Err(error);
+        }
+        self.command(|reply| VolumesCommand::Close { number, reply }).await?;
+        let shrunk = self.cut_off_tail(&meant, sectors).await;
+        self.command(|reply| VolumesCommand::Open { number, reply }).await?;
+        self.offer_volume(number).await?;
+        shrunk.map(|()| format!("shrunk volume {name} from {now} to {size}"))
+    }
+
+    /// A discard would wait for the drives of a paused pool, while no client could use the volume.
+    fn check_goes_on(&self, meant: &Meant) -> Result<(), AdminError> {
+        if self.core(meant.pool).pauses.since().is_none() {
+            return Ok(());
+        }
+        Err(AdminError::new(format!(
+            "volume {:?} cannot shrink while its pool {:?} is paused; bring back the drives that it waits for, and try again",
+            meant.record.name, self.pools[meant.pool].name
+        )))
+    }
+
+    /// Discards what a closed volume holds beyond its first `sectors`, and makes these its size.
+    async fn cut_off_tail(&self, meant: &Meant, sectors: u64) -> Result<(), AdminError> {
+        let Meant { pool, record, number } = meant;
+        let number = *number;
+        let discarded = self.command(|reply| VolumesCommand::DiscardTail { number, sectors, reply }).await?;
+        let discarded: Result<(), IoError> = discarded.into_iter().collect();
+        discarded.map_err(|error| {
+            AdminError::failed(format!(
+                "volume {:?} keeps its size: what it holds beyond {} cannot be discarded ({error}), and part of that may be \
+                 zeros now; look at \"tier0 status\", and try again",
+                record.name,
+                SectorCount(sectors).bytes()
+            ))
+        })?;
+        let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
+        self.core(*pool).metadata.commit(vec![resized]).await.map_err(AdminError::from)?;
+        self.command(|reply| VolumesCommand::Resize { number, sectors, reply }).await.map(drop)
+    }
+}
