@@ -146,7 +146,11 @@ fn level_moved(looks: &[LookAt]) -> Option<String> {
     let moved = rise.abs() > LEVEL_MOVE_MIN && rise.abs() > BALANCE * written;
     let verb = if rise > 0.0 { "rose" } else { "fell" };
     moved.then(|| {
-        format!("the write cache {verb} from {:.0} % in the first half to {:.0} % in the second", from * 100.0, to * 100.0)
+        format!(
+            "the write cache {verb} from {:.0} % in the first half to {:.0} % in the second",
+            from * 100.0,
+            to * 100.0
+        )
     })
 }
 
