@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(share(ByteCount::mib(64), 64, 1), ByteCount::mib(16), "less is no use");
         assert_eq!(ShardMemory::default().dirty_pages(false), ByteCount::mib(256));
         assert_eq!(ShardMemory::default().dirty_pages(true), ByteCount::mib(224));
-        let with_reads = ShardMemory::with_clean_pages(ByteCount::gib(1));
+        let with_reads = ShardMemory::default().with_clean_pages(ByteCount::gib(1));
         assert_eq!(with_reads.dirty_pages(true), ByteCount::mib(256), "as much as without");
         assert_eq!(with_reads.bytes(), ByteCount::mib(320 + 1024));
     }
