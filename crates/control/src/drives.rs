@@ -11,7 +11,7 @@ use tier0_description::{DriveDescription, is_name};
 use tier0_drive::DriveHandle;
 use tier0_plan::members_max;
 use tier0_pool::metadata::superblock;
-use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolState, foreign};
+use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolError, PoolState, foreign};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
 use tier0_world::IoError;
 use uuid::Uuid;
@@ -510,9 +510,13 @@ impl Control {
         name: &str,
         drive: &DriveHandle,
     ) -> Result<(), AdminError> {
-        // What has no superblock, or none that can be read, is no member.
-        let Ok(Some(found)) = superblock::read(drive).await else { return Ok(()) };
-        let own = found.superblock;
+        let own = match superblock::read(drive).await {
+            Ok(Some(found)) => found.superblock,
+            // A drive that cannot be read may be a member: it must not be erased.
+            Err(error @ PoolError::Drive { .. }) => return Err(AdminError::failed(error.to_string())),
+            // What has no superblock of this program is no member.
+            Ok(None) | Err(_) => return Ok(()),
+        };
         for number in self.pools_meant(None)? {
             let state = self.core(number).metadata.state();
             let is_it = |member: &&Member| member.id == own.member && member.is_active();

@@ -187,6 +187,8 @@ impl Control {
         if state == MemberState::Active
             && let Err(error) = self.check_room(number, leaving, old)
         {
+            // Its columns stay with it; the new drive was to have them.
+            self.set_leaving(number, leaving, false).await?;
             return Err(AdminError::failed(format!(
                 "drive {name:?} is in the pool, and {old:?} stays: {error}"
             )));

@@ -22,8 +22,9 @@ use crate::message::volumes::VolumesCommand;
 impl Control {
     /// Makes a volume smaller; what it holds beyond `size` is discarded. `force` disconnects the clients that use it.
     pub(super) async fn shrink_volume(self: &Rc<Self>, name: &str, size: ByteCount, force: bool) -> Done {
-        let _turn = self.turn.acquire(1).await;
         check_size(size)?;
+        self.settle_before_shrink(name).await?;
+        let _turn = self.turn.acquire(1).await;
         let meant = self.volume_meant(name)?;
         let (now, sectors) = (SectorCount(meant.record.sectors).bytes(), SectorCount::in_bytes(size).0);
         if sectors > meant.record.sectors {
@@ -47,15 +48,42 @@ impl Control {
         shrunk.map(|()| format!("shrunk volume {name} from {now} to {size}"))
     }
 
-    /// A discard would wait for the drives of a paused pool, while no client could use the volume.
+    /// A discard would wait for the drives of a paused pool, or for space under full ones, while no client could use the
+    /// volume and no other change could begin.
     fn check_goes_on(&self, meant: &Meant) -> Result<(), AdminError> {
-        if self.core(meant.pool).pauses.since().is_none() {
-            return Ok(());
+        let core = self.core(meant.pool);
+        let (name, pool) = (&meant.record.name, &self.pools[meant.pool].name);
+        if core.pauses.since().is_some() {
+            return Err(AdminError::new(format!(
+                "volume {name:?} cannot shrink while its pool {pool:?} is paused; bring back the drives that it waits for, and try \
+                 again"
+            )));
         }
-        Err(AdminError::new(format!(
-            "volume {:?} cannot shrink while its pool {:?} is paused; bring back the drives that it waits for, and try again",
-            meant.record.name, self.pools[meant.pool].name
-        )))
+        let full: Vec<String> = core.pauses.full().into_iter().map(|place| core.drive_name(place)).collect();
+        match full.is_empty() {
+            true => Ok(()),
+            false => Err(AdminError::new(format!(
+                "volume {name:?} cannot shrink while there is no space under drive {} of its pool {pool:?}; free space there, and \
+                 try again",
+                full.join(", ")
+            ))),
+        }
+    }
+
+    /// Brings into place what the log has of a volume while hosts and administrators go on, so that the volume is closed
+    /// for a short time only.
+    async fn settle_before_shrink(&self, name: &str) -> Result<(), AdminError> {
+        let meant = self.volume_meant(name)?;
+        self.check_goes_on(&meant)?;
+        let number = meant.number;
+        let settled = self.command(|reply| VolumesCommand::Settle { number, reply }).await?;
+        let settled: Result<(), IoError> = settled.into_iter().collect();
+        settled.map_err(|error| {
+            AdminError::failed(format!(
+                "volume {name:?} keeps its size: its dirty pages cannot be destaged ({error}); look at \"tier0 status\", and try \
+                 again"
+            ))
+        })
     }
 
     /// Discards what a closed volume holds beyond its first `sectors`, and makes these its size.

@@ -115,8 +115,9 @@ fn who_gives_way(seats: &[Seat], now: Nanos, options: &TargetOptions) -> Option<
     let negotiating = || seats.iter().filter(|seat| seat.negotiates);
     let mut hosts: BTreeMap<Host, usize> = BTreeMap::new();
     negotiating().for_each(|seat| *hosts.entry(seat.host).or_default() += 1);
-    let most = hosts.into_iter().max_by_key(|(_, count)| *count).map(|(host, _)| host);
-    let silent = negotiating().find(|seat| Some(seat.host) == most);
+    let most = hosts.values().max();
+    let silent =
+        negotiating().filter(|seat| hosts.get(&seat.host) == most).min_by_key(|seat| seat.connection);
     let idle_for = |least: Nanos, is_meant: fn(&Seat) -> bool| {
         let idle = seats.iter().filter(|seat| is_meant(seat) && !seat.negotiates);
         let idle = idle.filter_map(|seat| Some((seat.idle_since?, seat)));

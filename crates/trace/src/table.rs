@@ -20,6 +20,8 @@ pub(crate) struct Table {
     expected: &'static str,
     /// Whether a line that is no comment has come.
     has_begun: bool,
+    /// The line before all requests that names the columns, if there is one.
+    heading: Option<Vec<u8>>,
     /// The volume's name, of several columns.
     name: Vec<u8>,
 }
@@ -50,7 +52,14 @@ const CHECK_COLUMNS: &str = "correct or delete the line, or name all columns (\"
 impl Table {
     /// Of columns that were listed.
     pub(crate) fn new(columns: Columns) -> Table {
-        Table { columns, separator: None, expected: AS_NAMED, has_begun: false, name: Vec::new() }
+        Table {
+            columns,
+            separator: None,
+            expected: AS_NAMED,
+            has_begun: false,
+            heading: None,
+            name: Vec::new(),
+        }
     }
 
     /// Of a named form.
@@ -103,21 +112,32 @@ impl Table {
         fields == columns || self.columns.is_open && fields > columns
     }
 
-    /// Whether a line names its columns: where numbers are to be, there are words. A single word among requests may be damage.
+    /// Whether a line names its columns. The first line does if it has words in the place of numbers. A later one must be the
+    /// same, or that of the named form: other words among requests are damage.
     #[cold]
-    fn is_heading(&self, line: &[u8], separator: Separator, is_first: bool) -> bool {
+    fn is_heading(&mut self, line: &[u8], separator: Separator, is_first: bool) -> bool {
+        let line = line.trim_ascii();
+        if !is_first {
+            let is_known = |heading: &[u8]| line.eq_ignore_ascii_case(heading);
+            return is_known(self.expected.as_bytes()) || self.heading.as_deref().is_some_and(is_known);
+        }
+        let names_columns = self.has_words(line, separator);
+        self.heading = names_columns.then(|| line.to_vec());
+        names_columns
+    }
+
+    /// Whether words stand where numbers are to be.
+    fn has_words(&self, line: &[u8], separator: Separator) -> bool {
         let mut fields = Fields::new(line, separator);
-        let mut words = 0;
         for column in &self.columns.list {
             let Some(field) = fields.next() else { return false };
             if column.is_number() {
                 if !field.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_') {
                     return false;
                 }
-                words += 1;
             }
         }
-        words >= 2 || is_first
+        true
     }
 
     #[inline]
@@ -423,8 +443,9 @@ mod tests {
             assert!(misread.expected.starts_with(expected), "{line}: {misread:?}");
             assert_eq!(misread.found, found, "{line}");
         }
-        // One word among numbers is damage, and so is a word in a later line of a single column.
-        for (columns, text) in [("time,offset", "1,2\nx,2"), ("offset", "1\nx")] {
+        // Words among requests are damage, unless they repeat the heading of the file.
+        for (columns, text) in [("time,offset", "1,2\nx,2"), ("time,offset", "1,2\nx,y"), ("offset", "1\nx")]
+        {
             let mut table = listed(columns);
             let (mut volumes, mut clock) = (Volumes::new(), Clock::default());
             let mut parse = |line: &str| table.parse(line.as_bytes(), &mut volumes, &mut clock);

@@ -197,12 +197,24 @@ fn look(description: &Description, file: &Path) -> Result<Looked, Failure> {
         told.extend(addresses::taken("a start without --listen", &default, Patience::Look));
     }
     Ok(match rehearsed {
-        Some(layout) => laid_out(State::NotCreated, (refusals, told), layout),
+        Some(layout) => {
+            refusals.extend(trace_of_array(description));
+            laid_out(State::NotCreated, (refusals, told), layout)
+        }
         None if description.drives.iter().all(|drive| drive.path.is_none()) => {
             laid_out(State::InMemory, (refusals, told), rehearse_creation(description)?)
         }
         None => Looked::without_layout(State::NotServed, (refusals, told)),
     })
+}
+
+/// Why an array may exist although none of its drives is connected: a server of it has written events.
+fn trace_of_array(description: &Description) -> Option<String> {
+    let events = description.events.as_deref().filter(|events| events.exists())?;
+    Some(format!(
+        "{events:?} holds events of this array, so its drives may be disconnected or not mounted; connect them, or remove that \
+         file if the array is new"
+    ))
 }
 
 /// With the layout of an array that does not exist, and what is to be told of it.

@@ -34,6 +34,9 @@ impl PoolState {
             }
             MetaRecord::MemberLeaving { member, leaving } => {
                 self.inventory.members[member as usize].leaving = leaving;
+                if !leaving {
+                    self.keep_columns_of(member);
+                }
             }
             MetaRecord::MemberMoved { member, path } => self.inventory.members[member as usize].path = path,
             MetaRecord::MemberRole { member, role } => self.inventory.members[member as usize].role = role,

@@ -90,6 +90,13 @@ impl PoolState {
         }
     }
 
+    /// A member stays: the columns that lie on it belong to it, also where another member was to replace it.
+    pub(super) fn keep_columns_of(&mut self, member: u32) {
+        let displaced = std::mem::take(&mut self.inventory.displaced);
+        let stays = |(set, column): &(u32, u32)| self.column(*set, *column).drive == member;
+        self.inventory.displaced = displaced.into_iter().filter(|(place, _)| !stays(place)).collect();
+    }
+
     /// A member is no longer one: nothing belongs to it.
     pub(super) fn forget_home(&mut self, member: u32) {
         self.inventory.displaced.retain(|_, home| *home != member);

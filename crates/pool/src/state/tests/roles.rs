@@ -156,6 +156,20 @@ fn a_drive_that_replaces_another_is_the_first_choice_for_what_this_one_has() {
     }
 }
 
+/// A replacement that the administrator stops: the columns would have moved to the new drive all the same.
+#[test]
+fn a_drive_that_stays_keeps_its_columns() {
+    let mut state = pool(1);
+    let new = replaced(&mut state, 0, 0);
+    assert_ne!(state.displaced_from(new).count(), 0, "they were to move");
+    for leaving in [true, false] {
+        state.apply_all(&[MetaRecord::MemberLeaving { member: 0, leaving }]).expect("valid");
+    }
+    assert_eq!(state.displaced_from(new).count(), 0);
+    assert!(state.moves_home().is_empty());
+    state.verify().expect("sound");
+}
+
 /// What drives of the log had taken over and lost would have gone to the drives that replaced them.
 #[test]
 fn no_column_belongs_to_a_drive_that_is_not_for_data() {
