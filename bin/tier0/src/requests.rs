@@ -10,22 +10,22 @@ pub(crate) struct RequestOptions {
     /// Block size, or a mix of sizes with weights, as in "8KiB:70 64KiB:30"
     #[arg(short, long, value_name = "MIX", default_value = "8KiB", help_heading = "Requests")]
     block: BlockMix,
-    /// Reads in percent of the requests
+    /// Percentage of reads
     #[arg(short, long, value_name = "PERCENT", default_value_t = 100.0, help_heading = "Requests")]
     read: f64,
-    /// random, sequential, zipf:THETA or hot-cold:ACCESSES/SPACE in percent
+    /// Access pattern: random, sequential, zipf:THETA, or hot-cold:ACCESSES/SPACE in percent
     #[arg(short, long, value_name = "PATTERN", default_value = "random", help_heading = "Requests")]
     pattern: Pattern,
-    /// Where the range begins, as a size or in percent of the target
+    /// Start of the range, as a size or a percentage of the target
     #[arg(long, value_name = "PORTION", default_value = "0B", help_heading = "Requests")]
     start: Portion,
-    /// How long the range is [default: to the target's end]
+    /// Length of the range [default: to the target's end]
     #[arg(long, value_name = "PORTION", help_heading = "Requests")]
     length: Option<Portion>,
-    /// Multiples on which requests begin [default: their own size]
+    /// Alignment of the requests [default: their size]
     #[arg(long, value_name = "SIZE", help_heading = "Requests")]
     alignment: Option<ByteCount>,
-    /// Writes are answered once they are stable (forced unit access)
+    /// Acknowledge writes only when they are durable (FUA, forced unit access)
     #[arg(long, help_heading = "Requests")]
     durable: bool,
     /// Seed of all random draws

@@ -29,11 +29,11 @@ use crate::verb::catalog::CatalogSource;
 /// Which target, and how.
 #[derive(Args, Debug)]
 pub(crate) struct TargetOptions {
-    /// What to load: nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, a file, a block device, or an array
+    /// Target: nbd://HOST[:PORT]/EXPORT, nbd+unix:///EXPORT?socket=PATH, a file, a block device, or an array
     /// file (.toml), whose array is simulated
     #[arg(value_name = "TARGET")]
     pub(crate) target: String,
-    /// Allow writes to a target that may hold data; what they hit is lost
+    /// Allow writes to a target that may hold data; overwritten data is lost
     #[arg(long, help_heading = "Target")]
     overwrite: bool,
     /// Connections to an NBD server
@@ -43,7 +43,7 @@ pub(crate) struct TargetOptions {
     /// The volume of an array file [default: its first]
     #[arg(long, value_name = "NAME", help_heading = "Target")]
     volume: Option<String>,
-    /// Memory that the array of an array file has for what was read [default: its share of array.memory, none where that is not set]
+    /// Read cache size of an array file's array [default: its share of array.memory; no read cache if that is not set]
     #[arg(long, value_name = "SIZE", help_heading = "Target")]
     read_cache: Option<ByteCount>,
     #[command(flatten)]

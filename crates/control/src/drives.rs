@@ -268,12 +268,12 @@ impl Control {
         match group {
             None if state.groups().len() == 1 => Ok(0),
             None => Err(AdminError::new(format!(
-                "pool {pool:?} has the groups {}; say with --group for which the drive is",
+                "pool {pool:?} has the groups {}; choose one with --group",
                 known()
             ))),
-            Some(name) if !state.has_groups() => Err(AdminError::new(format!(
-                "pool {pool:?} has no groups with names; leave --group {name} out"
-            ))),
+            Some(name) if !state.has_groups() => {
+                Err(AdminError::new(format!("pool {pool:?} has no named groups; omit --group {name}")))
+            }
             Some(name) => state.group_named(name).ok_or_else(|| {
                 AdminError::new(format!("pool {pool:?} has no group {name:?}; it has {}", known()))
             }),

@@ -36,14 +36,14 @@ const LISTEN: &str = "nbd.listen";
 const EXAMPLES: &str = "\
 Examples:
   tier0 check array.toml
-      what the file would do at the next start; nothing is written
+      show what the next start would do; nothing is written
   tier0 check array.toml --json
 
-Of an array that is served, everything is compared; of one that is not, the
-drives are read: ends with 2 where tier0 serve would refuse the file. Of an
-array that does not exist yet, the layout is shown that tier0 create would
-make, with what volumes can use: ends with 2 where tier0 create would refuse
-the file. Arrays of modelled drives are laid out as tier0 load runs them.";
+If the array is running, the array file is compared with it; if not, with its
+drives. The exit code is 2 if tier0 serve would refuse the file. If the array
+does not exist yet, the layout that tier0 create would make is shown, with the
+usable capacity; the exit code is 2 if tier0 create would refuse the file.
+For modelled drives, the layout is that of tier0 load.";
 
 /// Says what a file would do.
 #[derive(Args, Debug)]
@@ -234,7 +234,7 @@ fn not_created(description: &Description, file: &Path, error: ArrayError) -> Res
     match served_already(description, file, error) {
         Failure::Input(text) if is_not_created => rehearse_creation(description).map_err(|fault| {
             let fault = Failure::input(fault).text().unwrap_or_default();
-            Failure::Input(format!("{text}, which is refused as it is: {fault}"))
+            Failure::Input(format!("{text}, which would refuse this file: {fault}"))
         }),
         failure => Err(failure),
     }
@@ -269,14 +269,14 @@ fn homeless_control(description: &Description) -> Option<String> {
     let path = description.control.as_deref()?;
     if is_other_file(path) {
         return Some(format!(
-            "array.control: what lies at {path:?} is no socket, so no verb reaches a server; take it away, or correct the path"
+            "array.control: {path:?} exists and is not a socket, so the server cannot be administered; remove it, or correct the path"
         ));
     }
     let Some(directory) = absent_directory(path) else {
         return closed_directory("array.control", path).map(|(_, text)| text);
     };
     Some(format!(
-        "array.control: the directory {directory:?} of the control socket is not there, so no verb reaches a server; make it, \
+        "array.control: the directory {directory:?} of the control socket does not exist, so the server cannot be administered; create it, \
          or correct the path"
     ))
 }
@@ -287,16 +287,18 @@ fn text(description: &Description, file: &Path, found: &Found) -> String {
         (State::Served, _) => "running; compared with the running array, checks passed".to_owned(),
         (State::NotServed, _) => "not running; checks passed".to_owned(),
         (State::NotCreated, false) => {
-            format!("the array does not exist yet; \"tier0 create {file}\" would make this layout")
+            format!("the array does not exist yet; \"tier0 create {file}\" would create this layout")
         }
         (State::NotCreated, true) => {
-            format!("the array does not exist yet; \"tier0 create {file}\" would refuse to make this layout")
+            format!(
+                "the array does not exist yet; \"tier0 create {file}\" would refuse to create this layout"
+            )
         }
         (State::InMemory, _) => {
-            format!("the array is memory; \"tier0 serve {file}\" makes this layout at each start")
+            format!("all drives are in memory; \"tier0 serve {file}\" creates this layout at each start")
         }
         (State::Modelled, _) => {
-            format!("its drives are models; \"tier0 load {file}\" runs this layout in virtual time")
+            format!("all drives are modelled; \"tier0 load {file}\" runs this layout in virtual time")
         }
     };
     let mut text = format!("{}\n{}\n", wrapped(&description.outline(), "  "), wrapped(&read, "  "));
@@ -308,7 +310,7 @@ fn text(description: &Description, file: &Path, found: &Found) -> String {
         if !made.is_empty() {
             text.push_str(&format!(
                 "{}\n",
-                wrapped(&format!("  files to be made: {}", made.join(", ")), "    ")
+                wrapped(&format!("  files to be created: {}", made.join(", ")), "    ")
             ));
         }
         let pools: Vec<&PoolLayout> = rehearsal.pools.iter().collect();

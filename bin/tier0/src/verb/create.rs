@@ -1,4 +1,4 @@
-//! `tier0 create`: puts a new array on drives.
+//! `tier0 create`: creates a new array on drives.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -21,15 +21,15 @@ use crate::sockets::Accesses;
 const EXAMPLES: &str = "\
 Examples:
   tier0 create array.toml
-      put the array on its drives
+      create the array on its drives
   tier0 create array.toml --force --yes
-      overwrite drives that hold something
+      overwrite drives that hold data
   tier0 create array.toml --force --yes --json
-      the same, told as JSON
+      the same as JSON
 
-Drive files that do not exist and have a size in the file are made, with their
-space set aside. Files that are there may be sparse: that is told.
-Nothing is written before everything is checked.";
+Drive files that do not exist are created if the array file gives their size,
+with all space preallocated. Existing files may be sparse, with a warning.
+Everything is checked before anything is written.";
 
 /// In what the system counts the space of a file.
 const BLOCK_BYTES: u64 = 512;
@@ -41,7 +41,7 @@ pub(crate) struct Create {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// Overwrite drives that hold data or belong to an array; what they hold is lost
+    /// Overwrite drives that hold data or belong to an array; their data is lost
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -94,8 +94,8 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
     let description = Description::read(&verb.array).map_err(Failure::input)?;
     if let Some(ram) = description.drives.iter().find(|drive| drive.path.is_none()) {
         return Err(Failure::Input(format!(
-            "drive {:?} is no file or device, so nothing could be created on it that lasts; add path, or run \
-             \"tier0 serve {}\", which creates arrays in memory anew at each start",
+            "drive {:?} is in memory, so an array created on it would not persist; add path, or run \
+             \"tier0 serve {}\", which creates arrays in memory at each start",
             ram.name,
             verb.array.display()
         )));
@@ -148,8 +148,8 @@ fn sparse_files(description: &Description) -> Option<String> {
         if names.len() == 1 { ("is a sparse file", "its") } else { ("are sparse files", "their") };
     (!names.is_empty()).then(|| {
         format!(
-            "{} {are}: {their} file system has not set aside {}, and where it is full, writes wait; to set the space aside, \
-             \"fallocate -l SIZE FILE\" with the size that the file has",
+            "{} {are}: {their} file system has not allocated {}, and writes wait if it becomes full; allocate the space with \
+             \"fallocate -l SIZE FILE\", SIZE being the size of the file",
             named("drive", &names),
             ByteCount(lacks)
         )
@@ -161,13 +161,13 @@ fn what_is_lost(held: &ArrayError) -> String {
     match held {
         ArrayError::Taken { drive, pool, array } | ArrayError::CreatedAlready { drive, pool, array } => {
             format!(
-                "drive {drive:?} belongs to pool {pool:?} of array {array:?}: it and all other drives of the file are \
-             overwritten, and what they hold is lost"
+                "drive {drive:?} belongs to pool {pool:?} of array {array:?}: it and all other drives of the array file are \
+             overwritten, and their data is lost"
             )
         }
         ArrayError::Foreign { drive } => format!(
-            "drive {drive:?} holds data that is not tier0's: it and all other drives of the file are overwritten, \
-             and what they hold is lost"
+            "drive {drive:?} holds data that is not tier0's: it and all other drives of the array file are overwritten, \
+             and their data is lost"
         ),
         held => held.to_string(),
     }
@@ -204,7 +204,7 @@ fn created(array: &OpenArray) -> Created<'_> {
 fn text(verb: &Create, array: &OpenArray) -> String {
     let layouts: Vec<_> = array.layouts().collect();
     format!(
-        "array {} is created; \"tier0 serve {}\" serves it\n\n{}",
+        "created array {}; \"tier0 serve {}\" serves it\n\n{}",
         array.name(),
         verb.array.display(),
         layout::text(&layouts)

@@ -286,7 +286,7 @@ fn check_finds_what_create_would_refuse() {
     for (content, words) in refused {
         let array = file(at, "array.toml", &content);
         let before = contents(at);
-        let told = ["tier0 create", "is refused as it is", words];
+        let told = ["tier0 create", "would refuse this file", words];
         refuse(&["check", text(&array)], 2, &told);
         assert_eq!(contents(at), before, "check has written something");
         refuse(&["create", text(&array)], 2, &[words]);
@@ -307,7 +307,7 @@ fn check_is_a_dry_run_of_create() {
     let told = succeed(&["check", text(&array)]);
     for words in [
         "the array does not exist yet; \"tier0 create",
-        "files to be made: d0, d1, d2, d3, d4",
+        "files to be created: d0, d1, d2, d3, d4",
         "sets of 4 drives on d0, d1, d2, d3, d4, each with",
         "of spare space; a write log of 4MiB on d0, d1",
         "lun0",

@@ -84,7 +84,7 @@ fn a_file_at_a_sockets_path_is_no_server() {
     std::fs::remove_file(&socket).expect("a file");
     let control = file(at, "array.control", "of somebody");
     let told = succeed(&["check", text(&array)]).replace("\n    ", " ");
-    assert!(told.contains("array.control: what lies at") && told.contains("is no socket"), "{told}");
+    assert!(told.contains("array.control: ") && told.contains("exists and is not a socket"), "{told}");
     let server = serve(&array, at);
     let log = || std::fs::read_to_string(at.join("log")).expect("a log");
     await_that("it is told", || log().contains("the path exists and is not a socket"));

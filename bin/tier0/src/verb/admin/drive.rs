@@ -68,10 +68,10 @@ pub(crate) struct RejoinedDrive {
     array: PathBuf,
     /// The drive's name
     drive: String,
-    /// Its file or device, if neither the path in the array file nor its last one
+    /// File or device of the drive, if not at the path in the array file or its last path
     #[arg(long)]
     path: Option<PathBuf>,
-    /// Also if it was served separately: asks first, data written to it meanwhile is lost
+    /// Rejoin it even if it was served separately; asks first, because data written to it meanwhile is lost
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -121,10 +121,10 @@ pub(crate) struct NewDrive {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// The pool, if the array has several
+    /// Pool (required if the array has several)
     #[arg(long)]
     pool: Option<String>,
-    /// The group of sets to add it to, if the pool has several
+    /// Group of RAID sets to add it to (required if the pool has several)
     #[arg(long)]
     group: Option<String>,
     #[command(flatten)]
@@ -156,7 +156,7 @@ struct Place {
     /// The new drive's name
     #[arg(long)]
     name: String,
-    /// Its file or device
+    /// File or device of the new drive
     #[arg(long)]
     path: PathBuf,
     /// Create the file with this size if it does not exist
@@ -165,7 +165,7 @@ struct Place {
     /// Overwrite existing data on it; asks first if there is any
     #[arg(long)]
     force: bool,
-    /// Its kind, flash or disk, if the device reports the wrong one
+    /// Drive class, flash or disk, if the device reports the wrong one
     #[arg(long)]
     class: Option<DriveClass>,
 }

@@ -20,13 +20,13 @@ Examples:
   tier0 pool restripe array.toml --rate 100MiB
       rebalance the data over all drives, at most this much per second
   tier0 pool restripe array.toml --stop
-      stop; data that has moved stays where it is
+      stop; moved data stays at its new location
   tier0 pool log array.toml --drives ssd0,ssd1
       move the write log to these drives, which were added before
   tier0 pool flash-cache array.toml 200GiB --drives ssd0,ssd1
       cache reads from disks on these flash drives; 0 removes the cache
   tier0 pool reserve array.toml 2%
-      keep this much free of thin volumes, until the next start
+      keep this much space free from thin volumes, until the next start
   tier0 pool set array.toml cache.read=off
       read everything from the drives, for measurements
   tier0 pool set array.toml cache.read=on cache.write=on
@@ -50,7 +50,7 @@ pub(crate) enum Pool {
     /// Create, resize or remove the flash cache for reads from disks
     #[command(after_help = EXAMPLES)]
     FlashCache(SizedFlashCache),
-    /// Change how much space thin volumes leave free, until the next start
+    /// Change the free-space reserve for thin volumes, until the next start
     #[command(after_help = EXAMPLES)]
     Reserve(Reserved),
     /// Switch the caches of all volumes of a pool, online
@@ -72,7 +72,7 @@ pub(crate) struct SizedFlashCache {
     /// The drives to put it on, in equal parts; by default its present drives, or all flash drives of the pool
     #[arg(long, value_delimiter = ',')]
     drives: Vec<String>,
-    /// The pool, if the array has several
+    /// Pool (required if the array has several)
     #[arg(long)]
     pool: Option<String>,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub(crate) struct MovedLog {
     /// The drives, one for each copy of the log
     #[arg(long, value_delimiter = ',', required = true)]
     drives: Vec<String>,
-    /// The pool, if the array has several
+    /// Pool (required if the array has several)
     #[arg(long)]
     pool: Option<String>,
     #[command(flatten)]
@@ -103,7 +103,7 @@ pub(crate) struct Reserved {
     array: PathBuf,
     /// A share or a size with its unit, as in 5% or 20GiB; 0 for no reserve
     reserve: Reserve,
-    /// The pool, if the array has several
+    /// Pool (required if the array has several)
     #[arg(long)]
     pool: Option<String>,
     #[command(flatten)]
@@ -132,7 +132,7 @@ pub(crate) struct Grow {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// The pool, if the array has several
+    /// Pool (required if the array has several)
     #[arg(long)]
     pool: Option<String>,
     /// Stop moving columns to make room for new sets
@@ -148,7 +148,7 @@ pub(crate) struct Restripe {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
-    /// The pool, if the array has several
+    /// Pool (required if the array has several)
     #[arg(long)]
     pool: Option<String>,
     /// Move at most this much per second, as in 100MiB

@@ -47,13 +47,13 @@ use crate::signals::Signals;
 const EXAMPLES: &str = "\
 Examples:
   tier0 demo
-      see it, then use it until Ctrl-C
+      run the demo, then keep the array running until Ctrl-C
   tier0 demo --once
       end after the tables
   tier0 demo --once --no-caches
-      the same without the part about caches
+      the same without the cache part
   tier0 demo --dir ./my-demo --once
-      keep the files: \"tier0 serve ./my-demo/array.toml\" serves them again
+      keep the files; \"tier0 serve ./my-demo/array.toml\" serves them again
   tier0 demo --once --time 2s --json
       the figures as JSON";
 
@@ -78,18 +78,18 @@ const ROW: Nanos = Nanos::from_secs(1);
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Demo {
-    /// Where to put the array's files, and keep them; what is on the volume of an earlier demo there is overwritten
+    /// Keep the array's files in this directory; the volume of an earlier demo there is overwritten
     /// [default: a temporary directory, removed at the end]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How long to load the array. The predictions come on top, some 20 s, and the part about caches, somewhat more than
-    /// twice as long
+    /// Duration of the benchmark. The predictions take about 20 s more, and the cache part somewhat more than twice this
+    /// time
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     time: Nanos,
-    /// Leave out what caches are worth
+    /// Skip the cache part
     #[arg(long)]
     no_caches: bool,
-    /// End after the tables instead of serving on
+    /// Exit after the tables instead of serving until Ctrl-C
     #[arg(long)]
     once: bool,
     /// Print JSON, without the live table
@@ -99,7 +99,7 @@ pub(crate) struct Demo {
 
 fn parse_time(text: &str) -> Result<Nanos, String> {
     match parse_duration(text).map_err(|error| error.to_string())? {
-        Nanos::ZERO => Err("in no time nothing is measured; name a longer one, as in 10s".to_owned()),
+        Nanos::ZERO => Err("a time of zero measures nothing; use a longer one, such as 10s".to_owned()),
         time => Ok(time),
     }
 }

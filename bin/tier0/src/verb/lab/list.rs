@@ -27,7 +27,7 @@ pub(crate) fn run(verb: &List) -> Result<(), Failure> {
     if verb.json {
         return print(&json(&studies));
     }
-    let mut table = table(&["study", "configurations", "fitted", "calibration", "predicted", "what it is"]);
+    let mut table = table(&["study", "configurations", "fitted", "calibration", "predicted", "title"]);
     for study in &studies {
         table.add_row([
             study.id.clone(),

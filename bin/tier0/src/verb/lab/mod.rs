@@ -29,13 +29,13 @@ Examples:
 pub(crate) enum Lab {
     /// List the studies
     List(list::List),
-    /// Run a study: fit what is free to its calibration figures, then predict the others
+    /// Run a study: fit its free parameters to the calibration figures, then predict the other figures
     Run(run::Run),
-    /// Tell which assumptions of a study move which figure, and by how much
+    /// Show how much each assumption of a study changes each figure
     Sensitivity(sensitivity::Sensitivity),
-    /// Find how many I/Os per second a target gives within a latency limit
+    /// Find the highest IOPS of a target within a latency limit
     Profile(Box<profile::Profile>),
-    /// Tell what caches of some sizes would have served of a block trace
+    /// Simulate caches of several sizes and policies on a block trace
     Replay(Box<replay::Replay>),
     /// Compare the disk model with the measured service times of a drive
     ValidateDrive(validate_drive::ValidateDrive),
@@ -44,7 +44,7 @@ pub(crate) enum Lab {
 /// How many threads to use.
 fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {
     match text.parse::<usize>() {
-        Ok(threads) => NonZeroUsize::new(threads).ok_or_else(|| "it takes at least 1 thread".to_owned()),
+        Ok(threads) => NonZeroUsize::new(threads).ok_or_else(|| "at least 1 thread is needed".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

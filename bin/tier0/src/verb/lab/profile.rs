@@ -21,9 +21,9 @@ Examples:
   tier0 lab profile nbd://localhost/lun0 --limit 1ms
   tier0 lab profile /dev/sdb --limit 10ms --block 64KiB --time 10s --json
 
-More and more requests are kept outstanding until the mean latency of the reads
-or of the writes passes the limit. A modelled array is settled for each number
-of them: write cache in balance, read caches warm, flash buffers full.";
+The number of outstanding requests is raised until the mean latency of reads or
+of writes exceeds the limit. A modelled array is settled for each number: write
+cache in balance, read caches warm, flash buffers full.";
 
 /// Searches for the limit.
 #[derive(Args, Debug)]
@@ -31,20 +31,20 @@ of them: write cache in balance, read caches warm, flash buffers full.";
 pub(crate) struct Profile {
     #[command(flatten)]
     target: TargetOptions,
-    /// The greatest mean latency of reads and of writes
+    /// Latency limit, for the mean of reads and for the mean of writes
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = parse_duration)]
     limit: Nanos,
-    /// Measure each number of outstanding requests at most this long [default: 5s; a modelled array that was settled for as many
-    /// requests as in a study]
+    /// Measure each number of outstanding requests at most this long [default: 5s; for a settled modelled array as many requests as
+    /// in a study]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     time: Option<Nanos>,
-    /// End a measurement early once the mean latencies are known to so many percent
+    /// End a measurement early once the mean latencies are known to this precision
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
     precision: f64,
     /// Run this long before each measurement [default: 1s; a modelled array is settled instead]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     warm_up: Option<Nanos>,
-    /// The most outstanding requests to try
+    /// Highest number of outstanding requests to try
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=65536))]
     outstanding_max: u32,
     #[command(flatten)]

@@ -24,13 +24,13 @@ use crate::output::{align_right, json, print, rendered, table, thousands};
 const EXAMPLES: &str = "\
 Examples:
   tier0 lab replay volume.csv --size 1GiB --size 10GiB
-      a trace of the MSR-Cambridge form, and caches of two sizes
+      a trace in MSR Cambridge format, and caches of two sizes
   tier0 lab replay mine.txt --columns time:ms,volume,offset:sectors,size,op
-      text of a form of its own: what its columns hold, in which units
+      text in another format: the contents and units of its columns
   tier0 lab replay blocks.bin --format u32-be --size 20000 --policy adaptive
       a size without a unit is in blocks
   tier0 lab replay volume.iolog --curve --html replay.html
-      a curve over sizes, with its error, in one file
+      a miss ratio curve with its error, as one HTML file
 
 Formats (--format), plain or compressed with gzip, zstd or xz: msr, alibaba,
 tencent, systor, spc, vscsi (vscsiStats -e), blkparse, fio (iolog), ids (a
@@ -47,12 +47,11 @@ Columns of a text (--columns), in their order, separated by commas:
   -                              a column that is not used
   ...                            at the end: more columns may follow
 
-Columns of the table: requests of which a block was missing; bytes that were
-missing; what was written into the cache; requests per second that the replay
-did. The policies are those of the cache in memory, which takes in all that is
-missing. \"flash\" is the flash cache of an array: it admits what is read again,
-within its budget of writes. \"optimum\" knows the future: no policy misses
-fewer blocks.";
+Columns of the table: requests with a missed block; bytes missed; bytes written
+into the cache; requests replayed per second. The policies are those of the
+memory cache, which admits every missed block. \"flash\" is the flash cache of an
+array: it admits blocks that are read again, within its write budget.
+\"optimum\" knows the future: no policy misses fewer blocks.";
 
 /// How many points a curve has where it is not said.
 const CURVE_POINTS: &str = "20";
@@ -65,43 +64,43 @@ const SIZES: [f64; 3] = [0.01, 0.05, 0.2];
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Replay {
-    /// The trace
+    /// The trace file
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// What it is written in [default: by its content]
+    /// Format of the trace [default: recognised by its content]
     #[arg(long, value_name = "FORMAT", conflicts_with = "columns")]
     format: Option<Format>,
-    /// What the columns of a text hold, in their order, such as time:ms,volume,offset:sectors,size,op
+    /// Columns of a text trace, in their order, such as time:ms,volume,offset:sectors,size,op
     #[arg(long, value_name = "COLUMNS")]
     columns: Option<Columns>,
-    /// Which event of blkparse is the request: queue, dispatch or complete [default: the first of these that the recording has]
+    /// The blkparse event to replay: queue, dispatch or complete [default: the first of these in the trace]
     #[arg(long, value_name = "EVENT")]
     action: Option<Action>,
-    /// A policy, lru or adaptive; may be given again [default: all]
+    /// Cache policy, lru or adaptive; repeatable [default: all]
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<PolicyKind>,
-    /// A cache's size, in blocks or with a unit; may be given again [default: 1, 5 and 20 % of the blocks]
+    /// Cache size, in blocks or with a unit; repeatable [default: 1, 5 and 20 % of the blocks]
     #[arg(long = "size", value_name = "SIZE", value_parser = parse_size)]
     sizes: Vec<Size>,
-    /// Bytes of a block, of traces that have bytes
+    /// Block size, for traces that have byte offsets
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = parse_block)]
     block: ByteCount,
-    /// What becomes of writes
+    /// How writes are treated
     #[arg(long, value_enum, default_value_t = WriteMode::Allocate)]
     writes: WriteMode,
-    /// How often a day the size of the flash cache may be written to it, as flash_cache_writes in an array file
+    /// Write budget of the flash cache in cache sizes per day, as flash_cache_writes in an array file
     #[arg(long, value_name = "TIMES", default_value_t = FLASH_WRITES_PER_DAY)]
     flash_cache_writes: u32,
-    /// The miss ratio over so many sizes, of a sample of the blocks where caches are large
+    /// Also compute a miss ratio curve with this many sizes; large caches are simulated on a sample of the blocks
     #[arg(long, value_name = "POINTS", num_args = 0..=1, default_missing_value = CURVE_POINTS, value_parser = parse_points)]
     curve: Option<NonZeroUsize>,
-    /// Replay so many requests only
+    /// Replay only the first N requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Write a report with the curve to this file too
+    /// Also write a report with the curve to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Use so many threads [default: one per core]
+    /// Number of threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<NonZeroUsize>,
     /// Print JSON
@@ -111,11 +110,11 @@ pub(crate) struct Replay {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum WriteMode {
-    /// They count, and stay in the cache
+    /// Writes count as requests and are admitted to the cache
     Allocate,
-    /// They go past the cache, which forgets what they write
+    /// Writes bypass the cache and invalidate the blocks they write
     Around,
-    /// As if there were none
+    /// Writes are skipped
     Ignore,
 }
 

@@ -25,7 +25,7 @@ Examples:
   tier0 lab run ps6100xv --json > records.json
       one record per figure
   tier0 lab run ps6100xv --print-array raid10 > array.toml
-      the array of a configuration, for tier0 load array.toml
+      the array file of a configuration, for tier0 load array.toml
   tier0 lab run my-study.toml
       a study of your own (docs/studies.md)";
 
@@ -33,22 +33,22 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
-    /// The study, or a file that ends in .toml
+    /// The study's name, or a study file (.toml)
     #[arg(value_name = "STUDY")]
     study: String,
-    /// Write a report with curves to this file too
+    /// Also write a report with curves to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Simulate on so many threads [default: one per core]
+    /// Number of simulation threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<NonZeroUsize>,
-    /// Another seed than the study's
+    /// Random seed [default: the study's]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Print the records as JSON
     #[arg(long)]
     json: bool,
-    /// Run nothing: print the array of a configuration as a file for "tier0 load"
+    /// Only print the array file of a configuration, for "tier0 load"
     #[arg(long, value_name = "CONFIGURATION", conflicts_with_all = ["html", "json", "threads", "seed"])]
     print_array: Option<String>,
 }
@@ -108,7 +108,7 @@ pub(super) fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() || !directory.is_dir() {
         let shown = path.display();
         return Err(Failure::Input(format!(
-            "the report {shown} has no place; name a file in a directory that exists"
+            "cannot write the report to {shown}; name a file in an existing directory"
         )));
     }
     let mut begins = [0; PAGE.len()];
@@ -117,10 +117,9 @@ pub(super) fn check_writable(path: &Path) -> Result<(), Failure> {
         Ok(is_empty || file.read_exact(&mut begins).is_ok() && begins == *PAGE)
     });
     match read {
-        Ok(false) => Err(Failure::Input(format!(
-            "{} is there already and is no report; name another file",
-            path.display()
-        ))),
+        Ok(false) => {
+            Err(Failure::Input(format!("{} exists and is not a report; name another file", path.display())))
+        }
         _ => Ok(()),
     }
 }

@@ -20,21 +20,21 @@ Examples:
   tier0 lab sensitivity cx4-oracle
   tier0 lab sensitivity ps6100xv --json > sensitivity.json
 
-The study is fitted once. Then each of its assumptions takes each other value
-that the study gives for it (docs/studies.md: vary), one at a time, and the
-published figures are measured again.";
+The study is fitted once. Then each assumption is set to each of its alternative
+values in the study (docs/studies.md: vary), one at a time, and the published
+figures are predicted again.";
 
 /// Varies a study's assumptions.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Sensitivity {
-    /// The study, or a file that ends in .toml
+    /// The study's name, or a study file (.toml)
     #[arg(value_name = "STUDY")]
     study: String,
-    /// Simulate on so many threads [default: one per core]
+    /// Number of simulation threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<NonZeroUsize>,
-    /// Another seed than the study's
+    /// Random seed [default: the study's]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Print JSON

@@ -25,10 +25,10 @@ measured mean.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateDrive {
-    /// The directory of the drives' files
+    /// Directory with the files of the drives
     #[arg(long, value_name = "DIR")]
     disksim: PathBuf,
-    /// The drives
+    /// Names of the drives
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
     /// Print JSON

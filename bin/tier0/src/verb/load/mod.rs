@@ -19,7 +19,7 @@ use crate::twin::ArrayState;
 const EXAMPLES: &str = "\
 Examples:
   tier0 load nbd://localhost/lun0 --queue-depth 32 --time 30s
-      an NBD export, read at random
+      random reads from an NBD export
   tier0 load 'nbd+unix:///lun0?socket=tier0.sock' --read 70 --overwrite
       through a unix socket, with writes
   tier0 load /dev/sdb --block 64KiB --pattern sequential
@@ -27,15 +27,15 @@ Examples:
   tier0 load disk.img --read 50 --verify --overwrite --ios 100000
       a file, every block checked
   tier0 load nbd://localhost/lun0 --rate 5000 --warm-up 10s --json
-      an open loop, told as JSON
+      an open loop, the report as JSON
   tier0 load modelled.toml --read 70 --users 64
       an array of modelled drives, in virtual time; nothing real is touched.
       Without --warm-up its caches are settled before the measurement
   tier0 load nbd://localhost/lun0 --load oltp.toml --overwrite
-      a load that a file describes
+      a load from a load file
 
-A load file is TOML: the streams that run side by side, and when to end.
-docs/load-file.md tells all fields and what they are where they are left out.
+A load file is TOML: the concurrent streams, and the limits of the run.
+docs/load-file.md lists all fields and their defaults.
   warm_up = \"5s\"
   limits = { time = \"60s\" }
   [[stream]]
@@ -60,7 +60,7 @@ pub(crate) struct Load {
     target: TargetOptions,
     #[command(flatten)]
     options: LoadOptions,
-    /// Print a histogram of the latencies too
+    /// Also print a latency histogram
     #[arg(long, conflicts_with = "json")]
     histogram: bool,
     /// Print JSON

@@ -27,7 +27,7 @@ pub(crate) struct LoadOptions {
     #[command(flatten)]
     requests: RequestOptions,
 
-    /// Closed loop: users who wait for each answer
+    /// Closed loop: users, each waiting for its requests to complete
     #[arg(short, long, value_name = "N", default_value_t = 1, help_heading = "Arrival")]
     users: u32,
     /// Closed loop: requests that each user keeps outstanding
@@ -47,16 +47,16 @@ pub(crate) struct LoadOptions {
     /// Measure this long [default: 60s, without another limit]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     time: Option<Nanos>,
-    /// Measure so many requests
+    /// Number of requests to measure
     #[arg(long, value_name = "N", help_heading = "Limits")]
     ios: Option<u64>,
-    /// Measure so many bytes
+    /// Number of bytes to measure
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     bytes: Option<ByteCount>,
-    /// End early once the mean latencies are known to so many percent
+    /// End early once the mean latencies are known to this precision (95 % confidence)
     #[arg(long, value_name = "PERCENT", help_heading = "Limits")]
     precision: Option<f64>,
-    /// Failed requests before the run ends
+    /// Failed requests to tolerate before the run ends
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     errors_max: u64,
     /// Run this long before the measurement begins [default: 0s; a modelled array is settled instead]
@@ -70,10 +70,10 @@ pub(crate) struct LoadOptions {
           help_heading = "Limits")]
     interval: Nanos,
 
-    /// Write blocks that carry address, version and seed; check every read, and at the end all that was written
+    /// Write blocks that carry address, version and seed; check every read, and all written blocks at the end
     #[arg(long, help_heading = "Verification")]
     verify: bool,
-    /// Demand zeros of blocks that this run has not written yet
+    /// Expect zeros in blocks that this run has not written yet
     #[arg(long, requires = "verify", help_heading = "Verification")]
     fresh: bool,
 }

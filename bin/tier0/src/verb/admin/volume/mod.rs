@@ -44,7 +44,7 @@ pub(crate) enum Volume {
     /// Create a volume, which is served at once
     #[command(after_help = EXAMPLES)]
     Create(VolumeCreate),
-    /// Clone a thin volume online; the clone holds what a power loss now would leave
+    /// Clone a thin volume online (crash-consistent)
     #[command(after_help = EXAMPLES)]
     Clone(VolumeClone),
     /// Make a volume larger
@@ -75,10 +75,10 @@ pub(crate) struct VolumeCreate {
     /// Its size
     #[arg(long)]
     size: ByteCount,
-    /// The pool, if the array has several
+    /// Pool (required if the array has several)
     #[arg(long)]
     pool: Option<String>,
-    /// The group of sets to put it on; by default the pool's first
+    /// Group of RAID sets to place it on [default: the pool's first]
     #[arg(long)]
     group: Option<String>,
     /// Allocate space at the first write instead of now
@@ -133,7 +133,7 @@ pub(crate) struct VolumeShrink {
     /// Its new size, below its present one; shrink the file system on it first
     #[arg(long)]
     size: ByteCount,
-    /// Disconnect clients that use it; without, it is not shrunk while clients are connected
+    /// Disconnect connected clients; otherwise the volume is not shrunk while clients are connected
     #[arg(long)]
     force: bool,
     #[command(flatten)]
