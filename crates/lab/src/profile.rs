@@ -70,13 +70,15 @@ impl ProfilePlan {
         self.warm_up.unwrap_or(WARM_UP).saturating_add(self.probe_time.unwrap_or(PROBE_TIME))
     }
 
-    /// The load of a probe with so many requests under way.
+    /// The load of a probe with so many requests under way. Each probe has requests of its own, over the same hot set: those of
+    /// the probe before would be found in the buffers of drives and in caches.
     pub fn load(&self, outstanding: u32) -> LoadSpec {
         let stream = StreamSpec { arrival: Arrival::queue_depth(outstanding), ..self.stream.clone() };
         let time = self.probe_time.unwrap_or(PROBE_TIME);
         let limits = RunLimits { precision_percent: self.precision_percent, ..RunLimits::time(time) };
         let warm_up = self.warm_up.unwrap_or(WARM_UP);
-        LoadSpec { seed: self.seed, warm_up, ..LoadSpec::single(stream, limits) }
+        let seed = self.seed ^ u64::from(outstanding) << 32;
+        LoadSpec { seed, placement_seed: Some(self.seed), warm_up, ..LoadSpec::single(stream, limits) }
     }
 
     /// The same on an array that was settled, and gave so many requests per second at last; `in_waves` says whether it writes into
@@ -264,7 +266,7 @@ impl ProfileReport {
         let limit = number(self.latency_limit_ms);
         match self.found.end {
             SearchEnd::Limit => format!(
-                "{} IOPS ({} MB/s) at a mean latency of {limit} ms, with {} requests under way",
+                "{} IOPS ({} MB/s) at a mean latency of {limit} ms, interpolated from {} requests under way upwards",
                 number(at.iops),
                 number(at.megabytes_per_s),
                 at.outstanding

@@ -62,16 +62,24 @@ pub(super) fn carry_out(
     answering: Answering,
     agreement: Agreement,
 ) -> Result<(), Failure> {
-    let asked = Addressee::of(array).and_then(|server| {
+    let server = Addressee::of(array);
+    let ask = |server: &Addressee| {
         if let Some(tried) = without_force(request).filter(|_| !agreement.yes) {
-            return overwriting(&server, &tried, request);
+            return overwriting(server, &tried, request);
         }
-        agreed(&server, request, agreement)?;
+        agreed(server, request, agreement)?;
         server.ask(request)
-    });
+    };
+    let (asked, server) = match server {
+        Ok(server) => (ask(&server), Some(server)),
+        Err(failure) => (Err(failure), None),
+    };
     let done = asked.and_then(sentence);
     let done = done.map(|text| with_what_is_left(text, array, request));
-    let notes = if done.is_ok() { overcommitment(array, request) } else { Vec::new() };
+    let notes = match server.filter(|_| done.is_ok()) {
+        Some(server) => overcommitment(&server, request),
+        None => Vec::new(),
+    };
     notes.iter().for_each(|note| tracing::warn!("{note}"));
     if !answering.json {
         return print(&format!("{}\n", wrapped(&done?, "")));
@@ -86,14 +94,14 @@ pub(super) fn carry_out(
 
 /// What to tell of the pool of a thin volume that was made or has grown, where that is promised more than it has. Nothing
 /// where the server is gone.
-fn overcommitment(array: &Path, request: &AdminRequest) -> Vec<String> {
+fn overcommitment(server: &Addressee, request: &AdminRequest) -> Vec<String> {
     let volume = match request {
         AdminRequest::VolumeCreate { name, .. } => name,
         AdminRequest::VolumeClone { name, .. } => name,
         AdminRequest::VolumeResize { volume, .. } => volume,
         _ => return Vec::new(),
     };
-    let Ok(status) = Addressee::of(array).and_then(|server| server.status()) else { return Vec::new() };
+    let Ok(status) = server.status() else { return Vec::new() };
     let is_its = |pool: &&PoolStatus| pool.volumes.iter().any(|one| one.thin && one.name == *volume);
     let told = |pool: &PoolStatus| {
         let (usable, promised) =

@@ -145,7 +145,7 @@ fn ctrl_c_ends_a_load_with_its_report() {
     let array = array_file(directory.path(), "raid10", 4);
     succeed(&["create", text(&array)]);
     let mut demo = Background::start(&["serve", text(&array), "--listen", "127.0.0.1:0"]);
-    let told = demo.read_until(|line| line.starts_with("Ctrl-C"));
+    let told = demo.read_until(|line| line.starts_with("Press Ctrl-C"));
     let uri = told.split_whitespace().find(|word| word.starts_with("nbd://")).expect("an address");
     let load = Background::start(&["load", uri, "--time", "1h", "-d", "4"]);
     // It has caught the signal before it connects, so whenever this comes, the report is printed.

@@ -92,7 +92,7 @@ fn a_volume_is_renamed_while_clients_use_it() {
     write(scene.uri(), "2MiB");
     let client = connected(array, scene.uri());
     refuse(&["volume", "rename", array, "none", "new"], 2, &["\"none\""]);
-    refuse(&["volume", "rename", array, "lun0", "a b"], 2, &["\"a b\"", "no name"]);
+    refuse(&["volume", "rename", array, "lun0", "a b"], 2, &["\"a b\" is not a valid name"]);
     let done = succeed(&["volume", "rename", array, "lun0", "redo"]).replace('\n', " ");
     assert!(done.contains("renamed volume lun0 to redo"), "{done}");
     assert!(done.contains("rename it in the array file too") && done.contains("\"lun0\""), "{done}");

@@ -83,6 +83,7 @@ impl Scene {
         file(at, "modelled.toml", MODELLED);
         file(at, "oltp.toml", LOAD);
         file(at, "volume.csv", &(0..500).map(traced).collect::<String>());
+        file(at, "mine.txt", "0.5 vol0 8 4096 W\n1.5 vol0 8 4096 R\n2.5 vol1 16 4096 R\n");
         file(
             at,
             "volume.iolog",
