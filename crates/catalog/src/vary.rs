@@ -168,7 +168,7 @@ mod tests {
         };
         assert!(text("efd-74gb", "read_us", 1.0).contains("no entry \"efd-74gb\""));
         assert!(text("efd-73gb@nowhere", "read_us", 1.0).contains("no calibration"));
-        assert!(text("efd-73gb", "colour", 1.0).contains("no number \"colour\""));
+        assert!(text("efd-73gb", "colour", 1.0).contains("no numeric parameter \"colour\""));
         assert!(text("efd-73gb", "read_us", -1.0).contains("outside"));
         assert!(text("efd-73gb", "channels", 1.5).contains("channels"));
     }

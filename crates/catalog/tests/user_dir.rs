@@ -190,7 +190,7 @@ controller_read_us = { value = 100, unit = "us", kind = "measured", source = "s"
 "#,
     );
     let expected = "mine.toml, line 5, flash.mine.parameters.rated_read_iops: is 95000, but the other parameters \
-                    give a ceiling of 10000; mend";
+                    give a ceiling of 10000; correct";
     assert!(message.starts_with(expected), "{message}");
 }
 

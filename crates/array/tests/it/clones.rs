@@ -153,7 +153,7 @@ fn what_cannot_be_cloned_is_refused() {
         for (volume, name, says) in [
             ("none", "copy", "no volume"),
             ("lun0", "thick", "already"),
-            ("lun0", "a b", "no name"),
+            ("lun0", "a b", "is not a valid name"),
             ("thick", "copy", "only thin volumes can be cloned"),
         ] {
             let text = refused(&engine, clone(volume, name)).await;

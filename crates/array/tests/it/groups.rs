@@ -203,7 +203,7 @@ fn a_group_that_lacks_too_much_is_named() {
         refused.expect("two of three columns are missing").to_string()
     });
     assert!(
-        text.contains("misses drives \"d5\", \"d6\", more than raid5 (group slow) makes up for"),
+        text.contains("is missing drives \"d5\", \"d6\", more than raid5 (group slow) tolerates"),
         "{text}"
     );
 }

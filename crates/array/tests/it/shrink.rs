@@ -220,7 +220,7 @@ fn a_renamed_volume_goes_on_and_keeps_its_name() {
         // The old name is free.
         done(&engine, create_volume("lun0", ByteCount::mib(1), true)).await;
         assert!(refused(&engine, rename("redo", "lun0")).await.contains("already"));
-        assert!(refused(&engine, rename("redo", "a b")).await.contains("no name"));
+        assert!(refused(&engine, rename("redo", "a b")).await.contains("is not a valid name"));
         expect(&world, &volume(&engine, "lun0"), 0, 64, 0).await;
     });
     array.life(2, |world, engine, _| async move {

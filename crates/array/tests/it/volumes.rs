@@ -46,7 +46,7 @@ fn what_cannot_be_is_refused() {
     Drives::founded("raid1", 2, 2, 1, 32).life(1, |_, engine, _| async move {
         for (name, size, says) in [
             ("lun0", ByteCount::mib(1), "already"),
-            ("a b", ByteCount::mib(1), "no name"),
+            ("a b", ByteCount::mib(1), "is not a valid name"),
             ("odd", ByteCount(1000), "4KiB"),
             ("huge", ByteCount::mib(4096), "does not fit"),
         ] {

@@ -128,7 +128,7 @@ fn a_drive_beside_one_that_gave_something_wrong_is_taken_out_after_a_scrub() {
         damage(&drives.media[0]);
         check(&world, &engine, 0..1, 1).await;
         assert!(pool(&engine).await.integrity.repaired > 0);
-        refused(&engine, fail(), "what drive d0 had bad pages").await;
+        refused(&engine, fail(), "drive d0 had bad pages").await;
         scrub(&world, &engine).await;
         done(&engine, fail()).await;
         check(&world, &engine, 0..PIECES, 1).await;
