@@ -266,7 +266,7 @@ mod tests {
         let text = refused("parameter = \"seek_average_read_ms\", ", "");
         assert!(text.contains("entry, parameter and value together"), "{text}");
         let text = refused("seek_average_read_ms", "seek_average_ms");
-        assert!(text.contains("no number \"seek_average_ms\""), "{text}");
+        assert!(text.contains("no numeric parameter \"seek_average_ms\""), "{text}");
         let text = refused("{ to = \"8\", set = { drives = 8 } }", "{ to = \"8\" }");
         assert!(text.contains("give either set, or entry"), "{text}");
         let text = refused("configurations = [\"b\"]", "configurations = [\"c\"]");
