@@ -31,20 +31,6 @@ const REBUILD_LOOK: Nanos = Nanos::from_secs(1);
 /// times deletions leave them uneven, too.
 const UNEVEN_SHARE: u32 = 8;
 
-/// How long a pass waits that follows one in which nothing could move.
-const BUSY_PAUSE: Nanos = Nanos::from_millis(100);
-/// Passes one after the other in which nothing could move, before the rest is left to the next start.
-const FRUITLESS_PASSES_MAX: u32 = 100;
-
-/// What a pass through all extents has done.
-#[derive(Clone, Copy, Default)]
-struct Pass {
-    /// Extents that were to move.
-    tried: u64,
-    /// Those that have.
-    moved: u64,
-}
-
 /// How far the restriping of a pool is.
 #[derive(Default)]
 pub(crate) struct RestripeProgress {
@@ -196,33 +182,20 @@ impl Control {
             let _ = control.ask_all(|reply| ShardCommand::Settle { pool: number, reply }).await;
             // What is written meanwhile makes sets uneven again.
             let progress = &control.core(number).restripe;
-            let mut fruitless = 0;
-            loop {
-                let Pass { tried, moved } = control.restripe_pass(number, rate).await;
-                if moved > 0 || progress.interrupted.take() {
-                    fruitless = 0;
-                    continue;
-                }
-                if tried == 0 || fruitless == FRUITLESS_PASSES_MAX {
-                    break;
-                }
-                // Batches were on all that was to move.
-                fruitless += 1;
-                control.world.sleep(BUSY_PAUSE).await;
-            }
+            while control.restripe_pass(number, rate).await > 0 || progress.interrupted.take() {}
             progress.running.set(false);
         };
         self.world.spawn(work).detach();
         true
     }
 
-    /// Goes through all extents once.
-    async fn restripe_pass(self: &Rc<Self>, number: usize, rate: Option<u64>) -> Pass {
+    /// Goes through all extents once; how many have moved.
+    async fn restripe_pass(self: &Rc<Self>, number: usize, rate: Option<u64>) -> u64 {
         let core = self.core(number);
         let progress = &core.restripe;
         let mut fill = self.fill(core).await;
         progress.total.set(progress.done.get() + fill.surplus());
-        let mut pass = Pass::default();
+        let mut moved = 0;
         let mut from = Some(ExtentId { volume: 0, index: 0 });
         while let Some(first) = from {
             while core.rebuild.is_running() && !progress.stopping.get() {
@@ -235,15 +208,14 @@ impl Control {
             from = next;
             for some in self.choose(core, extents, &fill).chunks(MOVES_AT_ONCE) {
                 let moves = self.lend_for(number, some, &mut fill).await;
-                pass.tried += moves.len() as u64;
-                pass.moved += self.move_all(number, moves, rate).await;
+                moved += self.move_all(number, moves, rate).await;
                 if progress.stopping.get() {
-                    return Pass::default();
+                    return 0;
                 }
             }
             self.world.sleep(TURN).await;
         }
-        pass
+        moved
     }
 
     /// The extents in sets that hold more than others, with their sets; of those that have a slot together one.
