@@ -90,7 +90,7 @@ impl Shown {
         }
     }
 
-    /// Shows what is being done, and says whether to go on: in virtual time nothing waits for a signal, so it is looked for.
+    /// Shows what is being done, and says whether to go on. In virtual time nothing waits for a signal, so each call checks for one.
     pub(crate) fn look(&self, signals: &Signals) -> impl Fn(&str) -> bool + Clone + use<> {
         let (bar, signals) = (self.0.clone(), signals.clone());
         move |what: &str| {

@@ -68,7 +68,7 @@ impl Volume {
         cache.map(|cache| cache.status())
     }
 
-    /// How the flash cache of its pool stands in this shard; none where there is none, or its reads do not use it.
+    /// How the flash cache of its pool stands in this shard; `None` if the pool has no flash cache or the volume does not use it.
     pub fn flash_cache(&self) -> Option<FlashCacheStatus> {
         let flash = self.io.pool.flash_cache.as_ref().filter(|_| self.reads_cached());
         flash.map(|flash| flash.cache.status()).filter(|status| status.devices > 0)

@@ -154,7 +154,7 @@ fn an_ssd_that_was_lost_is_a_cache_again_when_it_is_taken_back() {
     let problems = now["pools"][0]["problems"].to_string();
     assert!(problems.contains("tier0 drive rejoin") && !problems.contains("spares again"), "{problems}");
     served.stop();
-    // Whoever starts it without the SSD hears of the SSD, and nothing against the file.
+    // A start without the SSD warns of the missing SSD and does not blame the array file.
     let served = Served::start(Path::new(array), directory.path());
     let lacks =
         |status: &Value| status["events"].to_string().contains("flash cache lacks drive ssd0, which is lost");

@@ -27,9 +27,9 @@ pub struct PoolLayout {
     pub drives: Vec<DriveLayout>,
     /// The groups of its sets.
     pub groups: Vec<GroupLayout>,
-    /// The write log; none where there is none.
+    /// The write log; `None` if the pool has no log.
     pub log: Option<PartLayout>,
-    /// The flash cache; none where there is none.
+    /// The flash cache; `None` if the pool has no flash cache.
     pub flash_cache: Option<PartLayout>,
     /// Its volumes.
     pub volumes: Vec<VolumeLayout>,
