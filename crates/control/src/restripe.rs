@@ -36,8 +36,8 @@ const UNEVEN_SHARE: u32 = 8;
 pub(crate) struct RestripeProgress {
     running: Cell<bool>,
     stopping: Cell<bool>,
-    /// A rebuild came in between since the restripe last looked.
-    interrupted: Cell<bool>,
+    /// A rebuild came in between since the last pass began, or sets joined: there has to be another pass.
+    goes_on: Cell<bool>,
     /// Shards begin no more moves of those they were given.
     halt: Arc<AtomicBool>,
     done: Cell<u64>,
@@ -164,14 +164,15 @@ impl Control {
         self.world.spawn(look).detach();
     }
 
-    /// Starts moving; false if it is going on, or cannot begin yet.
+    /// Starts moving; false if it is going on, or cannot begin yet. What goes on makes another pass then, because sets may have
+    /// joined that this one does not know.
     pub(super) fn start_restripe(self: &Rc<Self>, number: usize, rate: Option<u64>) -> bool {
         let progress = &self.core(number).restripe;
+        progress.goes_on.set(true);
         if !self.upkeep.get() || progress.running.replace(true) {
             return false;
         }
         progress.stopping.set(false);
-        progress.interrupted.set(false);
         progress.done.set(0);
         progress.total.set(0);
         progress.begun.set(self.world.now());
@@ -182,7 +183,10 @@ impl Control {
             let _ = control.ask_all(|reply| ShardCommand::Settle { pool: number, reply }).await;
             // What is written meanwhile makes sets uneven again.
             let progress = &control.core(number).restripe;
-            while control.restripe_pass(number, rate).await > 0 || progress.interrupted.take() {}
+            while progress.goes_on.take() {
+                let moved = control.restripe_pass(number, rate).await;
+                progress.goes_on.set(!progress.stopping.get() && (moved > 0 || progress.goes_on.get()));
+            }
             progress.running.set(false);
         };
         self.world.spawn(work).detach();
@@ -273,7 +277,7 @@ impl Control {
         // A column's rebuild ends when no extent lacks it, so none must be on its way into a set meanwhile.
         let _turn = core.extents_or_rebuild.acquire(1).await;
         if moves.is_empty() || progress.stopping.get() || core.rebuild.is_running() {
-            progress.interrupted.set(core.rebuild.is_running());
+            progress.goes_on.set(progress.goes_on.get() || core.rebuild.is_running());
             moves.iter().for_each(|one| self.pools[number].give_back(one.to));
             return 0;
         }
@@ -304,7 +308,7 @@ impl Control {
 impl RestripeProgress {
     /// A rebuild is to begin: no more moves.
     pub(super) fn make_way(&self) {
-        self.interrupted.set(true);
+        self.goes_on.set(true);
         self.halt.store(true, Ordering::SeqCst);
     }
 }

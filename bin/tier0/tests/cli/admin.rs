@@ -493,7 +493,8 @@ fn a_drive_is_to_be_taken_back_only_where_that_works() {
     assert!(problems().contains("rejoin"), "{}", problems());
     // It serves as another drive: the lost one cannot come back.
     succeed(&["drive", "add", array, "--name", "m", "--path", text(&file), "--force", "--yes"]);
-    assert!(!problems().contains("rejoin"), "{}", problems());
+    let told = problems();
+    assert!(!told.contains("rejoin"), "{told}");
     refuse(&["drive", "fail", array, "d1", "--yes"], 2, &["lost already; replace it"]);
     refuse(&["drive", "rejoin", array, "d1"], 2, &["\"m\"", "which serves", "name another"]);
     serves("\"m\"");

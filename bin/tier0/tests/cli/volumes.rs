@@ -159,7 +159,7 @@ fn rates_need_a_unit_and_quiet_is_quiet() {
     let array = scene.array();
     for verb in [&["scrub", array][..], &["pool", "restripe", array]] {
         refuse(&[verb, &["--rate", "10"]].concat(), 2, &["\"10\" has no unit", "use 10MiB"]);
-        refuse(&[verb, &["--rate", "4KiB"]].concat(), 2, &["\"4KiB\" is below 1MiB per second"]);
+        refuse(&[verb, &["--rate", "10B"]].concat(), 2, &["\"10B\" is below 4KiB per second"]);
     }
     for options in [&["--quiet"][..], &["-q", "--json"]] {
         let ended = run(&[&["status", array][..], options].concat());

@@ -4,8 +4,8 @@
 
 use tier0_units::ByteCount;
 
-/// The lowest rate that is accepted, per second. Below it, a scrub of a terabyte takes more than eleven days.
-const RATE_MIN: ByteCount = ByteCount::mib(1);
+/// The lowest rate that is accepted, per second: a page. One that is lower is a slip.
+const RATE_MIN: ByteCount = ByteCount::kib(4);
 
 /// Reads a rate per second, as `10MiB`.
 ///
@@ -31,15 +31,15 @@ mod tests {
     #[test]
     fn rates_have_a_unit_and_are_not_too_low() {
         for (text, rate_wanted) in
-            [("1MiB", ByteCount::mib(1)), ("10m", ByteCount::mib(10)), ("1.5GiB", ByteCount::mib(1536))]
+            [("4KiB", ByteCount::kib(4)), ("10m", ByteCount::mib(10)), ("1.5GiB", ByteCount::mib(1536))]
         {
             assert_eq!(rate(text), Ok(rate_wanted), "{text}");
         }
         for (text, told) in [
             ("10", "\"10\" has no unit; use 10MiB"),
             ("104857600", "has no unit"),
-            ("0", "below 1MiB per second; use 10MiB"),
-            ("4KiB", "below 1MiB per second"),
+            ("0", "below 4KiB per second; use 10MiB"),
+            ("10B", "below 4KiB per second"),
             ("fast", "fast"),
         ] {
             let refused = rate(text).expect_err("it is no rate");
