@@ -33,6 +33,8 @@ pub(crate) struct Simulated {
 pub(crate) struct ArrayState {
     /// Nothing where it was too short to tell.
     is_steady: Option<bool>,
+    /// Requests waited longer and longer: they came faster than the array answered them.
+    is_behind: bool,
     /// How the array was settled before; nothing where it was not.
     settled: Option<Settled>,
     #[serde(flatten)]
@@ -45,6 +47,9 @@ impl ArrayState {
         let settled = self.settled.as_ref();
         let rates = self.course.hit_rates().map_or(String::new(), |rates| format!("; {rates}"));
         let how = settled.map_or_else(|| "the array was not settled before".to_owned(), Settled::words);
+        if self.is_behind {
+            return format!("not a steady state: requests queued up; lower the rate{rates}");
+        }
         match (self.is_steady, settled) {
             (Some(true), _) => format!("steady state: {how}{rates}"),
             (Some(false), settled) => {
@@ -108,8 +113,14 @@ impl Twin {
             };
             let go_on = move |_: &_| look("");
             let measured = measure(&world, &volume, load, go_on, shown.listener()).await;
-            let (report, course) = measured.map_err(Failure::input)?;
-            Ok(Simulated { report, state: ArrayState { is_steady: course.is_steady(), settled, course } })
+            let (mut report, course) = measured.map_err(Failure::input)?;
+            if settled.is_some() {
+                // The course tells whether its measurement was steady.
+                report.transient_s = None;
+            }
+            let is_behind = report.rate.as_ref().is_some_and(|rate| rate.is_behind);
+            let is_steady = if is_behind { Some(false) } else { course.is_steady() };
+            Ok(Simulated { report, state: ArrayState { is_steady, is_behind, settled, course } })
         })
     }
 

@@ -266,7 +266,8 @@ impl ProfileReport {
         let limit = number(self.latency_limit_ms);
         match self.found.end {
             SearchEnd::Limit => format!(
-                "{} IOPS ({} MB/s) at a mean latency of {limit} ms, interpolated from {} requests under way upwards",
+                "{} IOPS ({} MB/s) at a mean latency of {limit} ms, interpolated between the probes with {} and more requests \
+                 under way",
                 number(at.iops),
                 number(at.megabytes_per_s),
                 at.outstanding

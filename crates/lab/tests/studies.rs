@@ -266,5 +266,5 @@ fn what_cannot_be_built_is_named() {
     let error = run(&study, &RunOptions::default(), &|_| {}).expect_err("2 TiB do not fit four disks");
     assert!(matches!(error, LabError::Array { .. }));
     let error = error.to_string();
-    assert!(error.contains("8k.r100") && error.contains("does not fit pool"), "{error}");
+    assert!(error.contains("8k.r100") && error.contains("does not fit in pool"), "{error}");
 }

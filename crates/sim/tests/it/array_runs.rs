@@ -13,7 +13,7 @@ const MIXTURE_SEEDS: Range<u64> = 0..48;
 /// Seeds of growing pools that must be clean.
 const GROWING_SEEDS: Range<u64> = 0..20;
 /// Seeds of pools with two groups of sets that must be clean.
-const GROUP_SEEDS: Range<u64> = 0..20;
+const GROUP_SEEDS: Range<u64> = 8..28;
 /// Seeds of volumes that are cloned that must be clean.
 const CLONE_SEEDS: Range<u64> = 0..24;
 /// Seeds whose caches are switched that must be clean.
