@@ -208,7 +208,7 @@ fn loads_that_do_not_fit_are_refused() {
     let mut small = load(RunLimits::ios(1));
     small.streams[0].block = "512B".parse().expect("a size");
     let text = refuse(small, 8).to_string();
-    assert!(text.contains("multiples of 512B") && text.contains("blocks of 4KiB"), "{text}");
+    assert!(text.contains("aligned to 512B") && text.contains("block size is 4KiB"), "{text}");
     let mut shifted = load(RunLimits::ios(1));
     shifted.streams[0].start = Portion::Bytes(ByteCount(512));
     assert!(matches!(refuse(shifted, 8), RunError::Misaligned { .. }));
