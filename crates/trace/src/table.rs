@@ -131,10 +131,10 @@ impl Table {
         let mut fields = Fields::new(line, separator);
         for column in &self.columns.list {
             let Some(field) = fields.next() else { return false };
-            if column.is_number() {
-                if !field.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_') {
-                    return false;
-                }
+            if column.is_number()
+                && !field.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+            {
+                return false;
             }
         }
         true
