@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::administer::Done;
 use super::leaving::lacking;
+use super::pool::ALL_PLACES;
 use super::report::sets_tolerance;
 use super::returning::Left;
 use super::verdict::Objection;
@@ -628,16 +629,27 @@ impl Control {
         self.retire(pool, (old, replaced), name).await.map(|_| ())
     }
 
-    /// Records that a member takes the place of another one: the columns of that one belong to it.
+    /// Records that a member takes the place of another one: the columns of that one belong to it, and that one leaves, if
+    /// nothing stands against that. Both are one transaction: after a crash the columns of a drive that stayed would go to
+    /// the other one.
     async fn record_replaced(&self, number: usize, replaced: u32, by: u32) -> Result<(), AdminError> {
         let core = self.core(number);
+        core.replace_log_drive(&core.drive_name(replaced), &core.drive_name(by));
+        // A task that has chosen a chunklet of it has recorded that by then.
+        let _alone = core.column_places.acquire(ALL_PLACES).await;
         // Of another one that was replaced before, its successor may have been lost and forgotten meanwhile.
         let record = MetaRecord::MemberReplaced { member: replaced, by };
         let could_be = core.metadata.state().check(&record).is_ok();
-        if could_be {
-            core.commit(vec![record]).await.map_err(not_written)?;
+        if !could_be {
+            return Ok(());
         }
-        Ok(())
+        let leaves = {
+            let state = core.metadata.state();
+            let has_room = !state.is_active(replaced) || lacking(&state, replaced).is_none();
+            has_room && !core.may_be_needed(replaced)
+        };
+        let leaving = leaves.then_some(MetaRecord::MemberLeaving { member: replaced, leaving: true });
+        core.commit([record].into_iter().chain(leaving).collect()).await.map_err(not_written)
     }
 
     /// Makes a drive a member of a pool, for what the member `before` it is for, if there is one; its place. Every shard must

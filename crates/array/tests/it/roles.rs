@@ -183,6 +183,50 @@ async fn under_way(world: &World, engine: &Engine, drives: &Drives, moment: u64)
     extents
 }
 
+/// A power cut at many moments of the replacement of a drive that serves: the next life ends it or knows nothing of it. The
+/// columns of the old drive moved to the new one, and the old one stayed.
+#[test]
+fn a_power_cut_while_a_serving_drive_is_replaced_leaves_it_as_it_was_or_has_it_leave() {
+    let (mut stayed, mut left) = (0, 0);
+    for moment in 0..60u64 {
+        let array = founded(2, 100 + moment);
+        let (extents, had) = array.life(moment, move |world, engine, drives| async move {
+            let extents = filled(&world, &engine).await;
+            engine.drain().await.expect("destaged");
+            let had = drive(&pool(&engine).await, "d1").chunklets_used;
+            let clock = world.clone();
+            world.spawn(async move { replace(&clock, &engine, &drives, "d1").await }).detach();
+            world.sleep(Nanos(1 + moment * 100_000)).await;
+            (extents, had)
+        });
+        let has_left = array.life(1000 + moment, move |world, engine, _| async move {
+            world.sleep(Nanos::from_secs(1)).await;
+            let now = settled(&world, &engine).await;
+            let used = |name: &str| {
+                let known = now.drives.iter().find(|drive| drive.name == name);
+                known.map(|drive| (drive.chunklets_used, drive.leaving))
+            };
+            match (used("d1"), used("d6")) {
+                (Some(old), new) => {
+                    assert_eq!(old, (had, false), "moment {moment}: {new:?}");
+                    assert_eq!(new.unwrap_or_default(), (0, false), "moment {moment}");
+                }
+                (None, new) => assert_eq!(new, Some((had, false)), "moment {moment}"),
+            }
+            assert_eq!(
+                (now.sets.degraded, now.health),
+                (0, Health::Healthy),
+                "moment {moment}: {:?}",
+                now.problems
+            );
+            expect_filled(&world, &engine, "data", extents).await;
+            used("d1").is_none()
+        });
+        *(if has_left { &mut left } else { &mut stayed }) += 1;
+    }
+    assert!(stayed > 0 && left > 0, "the moments are all before or all after: {stayed}, {left}");
+}
+
 /// Emptying a drive restores nothing, so it does not take the drives of the log.
 #[test]
 fn a_drive_is_not_emptied_onto_drives_of_the_log() {
