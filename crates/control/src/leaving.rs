@@ -16,7 +16,8 @@ use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::administer::Done;
-use super::drives::{NewPlace, replace_command};
+use super::drives::replace_command;
+use super::joining::NewPlace;
 use super::log;
 use super::report::{Findings, to_group, which_groups};
 use super::space::Spares;
