@@ -1,13 +1,11 @@
 //! Drives that hold the write log and no data: they take columns only for want of others, and give them back; and drives that
 //! replace others, which get what those had.
 
-use crate::rig::{Drives, create_volume, describe, done, expect_filled, fill, pool, refused};
+use crate::rig::{Drives, GROW, create_volume, describe, done, expect_filled, fill, pool, refused};
 use tier0_array::engine::Engine;
 use tier0_control::admin::{AdminRequest, DriveStatus, Health, PoolStatus};
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
-
-const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None, stop: false };
 
 /// Mirrors on d0 to d3, and the log alone on d4 and d5; one drive more, which is not in the array yet.
 fn founded(shards: usize, seed: u64) -> Drives {
