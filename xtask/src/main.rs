@@ -1,5 +1,5 @@
 //! What maintainers run: `cargo xtask bench`, `cargo xtask torture`, `cargo xtask fuzz`,
-//! `cargo xtask sim`, `cargo xtask mishaps`, `cargo xtask threads`.
+//! `cargo xtask sim`, `cargo xtask mishaps`, `cargo xtask threads`, `cargo xtask features`.
 //!
 //! Benchmarks run peers in turn on the same machine and print ratios with their spread; they assert nothing, so that
 //! a noisy machine fails no test. Each says hardware, kernel and commit. Where a tool is missing, the benchmark says so
@@ -8,6 +8,7 @@
 mod bench;
 mod clock;
 mod error;
+mod features;
 mod fio;
 mod fuzz;
 mod machine;
@@ -29,6 +30,8 @@ enum Task {
     /// Measure
     #[command(subcommand)]
     Bench(Bench),
+    /// Look whether each package alone has the third-party features of the workspace
+    Features,
     /// Fuzz everything that reads bytes from outside
     Fuzz(fuzz::Options),
     /// Repeat every mishap that an array must survive, on the real program
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Task::Bench(Bench::Metadata(options)) => bench::metadata::run(&options),
         Task::Bench(Bench::Hybrid(options)) => bench::hybrid::run(&options),
         Task::Bench(Bench::HybridDrives(options)) => bench::hybrid::drives::run(&options),
+        Task::Features => features::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Mishaps(options) => mishaps::run(&options),
         Task::Sim(options) => sim::run(&options),

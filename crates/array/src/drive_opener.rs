@@ -194,8 +194,17 @@ impl JoiningMedium for Joining {
     }
 
     fn hold(&self) {
-        self.new.medium.reread_partitions();
-        self.known.borrow_mut().push(self.new.medium.clone());
+        let (medium, world) = (self.new.medium.clone(), self.world.clone());
+        self.known.borrow_mut().push(medium.clone());
+        let reread = async move {
+            let (name, limit) = (medium.name().to_owned(), OPEN_LIMIT.0 / Nanos::from_secs(1).0);
+            if beside(&world, &name, move || medium.reread_partitions()).await.is_err() {
+                tracing::warn!(
+                    "the kernel has not read the partition table of drive {name:?} again within {limit} s"
+                );
+            }
+        };
+        self.world.spawn(reread).detach();
     }
 
     fn source(&self) -> Arc<dyn DriveSource> {

@@ -268,7 +268,7 @@ fn simulated_memory(
     });
     let reads_cached = pool.read_cache != Some(false);
     match (read_cache.filter(|_| reads_cached), said.filter(|_| reads_cached)) {
-        (Some(clean), _) => (others.with_clean_pages(clean), Some(clean)),
+        (Some(clean), _) => (others.with_more(clean), Some(clean)),
         (None, Some(said)) => (said, Some(said.clean_pages())),
         (None, None) => (others, None),
     }

@@ -84,19 +84,14 @@ impl ShardMemory {
         ShardMemory { bytes, dirty_max: None }
     }
 
-    /// As much more for clean pages at any time, and for all else what there is without them: what a read cache does is to be seen
-    /// apart from what a smaller write cache does.
-    pub(crate) fn with_clean_pages(self, clean: ByteCount) -> ShardMemory {
-        self.with_more(clean)
-    }
-
     /// As much more as the tables of a flash cache of this size may take.
     pub(crate) fn with_flash_tables(self, flash: ByteCount) -> ShardMemory {
         self.with_more(memory_for_tables(flash))
     }
 
-    /// More memory, of which dirty pages get nothing.
-    fn with_more(self, more: ByteCount) -> ShardMemory {
+    /// More memory, of which dirty pages get nothing: what a read cache does is to be seen apart from what a smaller write cache
+    /// does.
+    pub(crate) fn with_more(self, more: ByteCount) -> ShardMemory {
         let dirty_max = Some(self.dirty_pages(false));
         ShardMemory { bytes: ByteCount(self.bytes.0 + more.0), dirty_max }
     }
@@ -320,7 +315,7 @@ mod tests {
         assert_eq!(share(ByteCount::mib(64), 64, 1), ByteCount::mib(16), "less is no use");
         assert_eq!(ShardMemory::default().dirty_pages(false), ByteCount::mib(256));
         assert_eq!(ShardMemory::default().dirty_pages(true), ByteCount::mib(224));
-        let with_reads = ShardMemory::default().with_clean_pages(ByteCount::gib(1));
+        let with_reads = ShardMemory::default().with_more(ByteCount::gib(1));
         assert_eq!(with_reads.dirty_pages(true), ByteCount::mib(256), "as much as without");
         assert_eq!(with_reads.bytes(), ByteCount::mib(320 + 1024));
     }

@@ -174,21 +174,17 @@ impl VolumeIo {
         self.keep_up_with(mode).await
     }
 
-    /// Discards what this shard's extents hold beyond the first `sectors` of the volume. When it ends, the log has nothing of
-    /// the volume, so no recovery finds any of it. No request may be inside, nor enter before [`VolumeIo::open`].
-    ///
-    /// # Errors
-    /// Some of it cannot be discarded; other parts may be.
-    pub(crate) async fn discard_tail(&self, sectors: u64) -> Result<(), IoError> {
-        // An extent on its way to another slot would keep a slot of zeros.
-        self.write_back.hold(self.number).await?;
+    /// The extents of this shard that reach beyond the first `sectors` of the volume and have slots.
+    pub(crate) fn tail(&self, sectors: u64) -> Vec<ExtentId> {
+        let indices = self.pool.mapping.indices_from(self.number, sectors / self.extent_sectors());
+        indices.into_iter().map(|index| ExtentId { volume: self.number, index }).collect()
+    }
+
+    /// Discards what an extent holds beyond the first `sectors` of the volume, in the log. The volume must be closed and held.
+    pub(crate) async fn discard_behind(&self, extent: ExtentId, sectors: u64) -> Result<(), IoError> {
         let size = self.extent_sectors();
-        for index in self.pool.mapping.indices_from(self.number, sectors / size) {
-            let offset = sectors.saturating_sub(u64::from(index) * size);
-            let extent = ExtentId { volume: self.number, index };
-            self.write_back.zero(extent, offset, size - offset, false, WriteCache::Volatile).await?;
-        }
-        self.write_back.hold(self.number).await
+        let offset = sectors.saturating_sub(u64::from(extent.index) * size);
+        self.write_back.zero(extent, offset, size - offset, false, WriteCache::Volatile).await
     }
 
     /// A write that has ended under `mode` is acknowledged as the mode promises that has come in its stead meanwhile.

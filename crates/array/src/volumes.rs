@@ -23,8 +23,10 @@ use crate::pool_shard::TURN;
 use crate::shard::Shard;
 use crate::volume_io::{VolumeIo, settle};
 
-/// How long what the log has of a volume may take to come into its place while hosts go on.
+/// How long what the log has of a volume may take to come into its place while hosts go on, or no host uses the volume.
 const SETTLE_MAX: Nanos = Nanos::from_secs(20);
+/// Extents that a closed volume discards before what the log has of them comes into its place.
+const DISCARDS_AT_ONCE: usize = 4096;
 /// How long what writes to a volume waits while it is held: a host's driver gives a request up after 30 s.
 const HOLD_MAX: Nanos = Nanos::from_secs(10);
 /// Slots of a volume that are forgotten before others have their turn.
@@ -176,8 +178,33 @@ impl Shard {
         }
     }
 
+    /// Closes a volume and discards what it holds here beyond its first `sectors`, unless its drives keep one of the steps
+    /// waiting for too long. When it ends, the log has nothing of the volume, so no recovery finds any of that.
+    ///
+    /// # Errors
+    /// Some of it cannot be discarded; other parts may be. Then the volume is open again.
     async fn discard_tail(&self, number: u32, sectors: u64) -> Result<(), IoError> {
-        self.volume(number)?.discard_tail(sectors).await
+        let volume = self.volume(number)?;
+        let closing = async {
+            volume.gate.close().await;
+            // An extent on its way to another slot would keep a slot of zeros.
+            volume.write_back.hold(volume.number).await
+        };
+        let discarded = async {
+            self.within(SETTLE_MAX, closing).await?;
+            for extents in volume.tail(sectors).chunks(DISCARDS_AT_ONCE) {
+                for extent in extents {
+                    self.within(SETTLE_MAX, volume.discard_behind(*extent, sectors)).await?;
+                }
+                self.within(SETTLE_MAX, volume.write_back.hold(volume.number)).await?;
+            }
+            Ok(())
+        };
+        let discarded = discarded.await;
+        if discarded.is_err() {
+            volume.open();
+        }
+        discarded
     }
 
     fn rename_volume(self: &Rc<Self>, number: u32, name: &str) -> Result<(), String> {

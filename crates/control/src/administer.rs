@@ -10,7 +10,7 @@ use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
 use super::Control;
-use super::drives::NewPlace;
+use super::joining::NewPlace;
 use super::leaving::Leave;
 use crate::admin::{AdminError, AdminReply, AdminRequest, Severity};
 

@@ -49,6 +49,7 @@ impl Control {
     /// file says.
     pub(super) fn begin_flash_cache(self: &Rc<Self>, number: usize) {
         let core = self.core(number);
+        self.end_flash_cache_on_leaving(number);
         let disowned: Vec<u32> = std::mem::take(&mut *core.flash_cache.disowned.borrow_mut());
         let follows_file = core.flash_cache.wish.borrow().is_some();
         if !follows_file {
@@ -310,6 +311,28 @@ impl Control {
         self.record_without(number, member).await
     }
 
+    /// A crash may have come before a drive that leaves gave up its part of the cache.
+    fn end_flash_cache_on_leaving(self: &Rc<Self>, number: usize) {
+        let parts: Vec<u32> = {
+            let state = self.core(number).metadata.state();
+            let leaving = state.members_by_place().filter(|(_, member)| member.is_being_emptied());
+            leaving.map(|(place, _)| place).filter(|place| state.flash_cache().on(*place).is_some()).collect()
+        };
+        if parts.is_empty() {
+            return;
+        }
+        let control = self.clone();
+        let end = async move {
+            for member in parts {
+                if let Err(error) = control.take_flash_cache_from(number, member).await {
+                    tracing::warn!("a drive that leaves keeps its part of the flash cache: {error}");
+                }
+            }
+            control.start_rebuilds(number);
+        };
+        self.world.spawn(end).detach();
+    }
+
     /// A device of the cache has missed something in a shard: when this ends, no opening believes what it holds.
     pub(super) async fn disown_flash_cache(
         self: &Rc<Self>,
@@ -418,8 +441,12 @@ impl PoolCore {
     /// The flash cache as it lies now; none where there is none.
     fn flash_cache_there(&self) -> Option<FlashCacheWish> {
         let state = self.metadata.state();
-        let devices = &state.flash_cache().devices;
-        let chunklets: u64 = devices.iter().map(FlashCacheDevice::chunklet_count).sum();
+        // That of a drive that leaves is about to go.
+        let stays = |device: &&FlashCacheDevice| {
+            state.member(device.member).is_some_and(|member| !member.is_being_emptied())
+        };
+        let devices: Vec<_> = state.flash_cache().devices.iter().filter(stays).collect();
+        let chunklets: u64 = devices.iter().map(|device| device.chunklet_count()).sum();
         let bytes = ByteCount(chunklets * state.geometry().chunklet_sectors * SECTOR_BYTES);
         let drives = devices.iter().map(|device| self.drive_name(device.member)).collect();
         (!devices.is_empty()).then_some(FlashCacheWish { bytes, drives })

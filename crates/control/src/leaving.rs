@@ -16,7 +16,8 @@ use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::administer::Done;
-use super::drives::{NewPlace, replace_command};
+use super::drives::replace_command;
+use super::joining::NewPlace;
 use super::log;
 use super::report::{Findings, to_group, which_groups};
 use super::space::Spares;
@@ -180,7 +181,6 @@ impl Control {
         (old, leaving): (&str, u32),
         name: &str,
     ) -> Done {
-        self.core(number).replace_log_drive(old, name);
         self.core(number).replace_flash_cache_drive(old, name);
         // It may have been lost meanwhile, or others that had room.
         let (_, _, state) = self.member_named(old)?;
@@ -255,7 +255,10 @@ impl Control {
         } else {
             self.take_flash_cache_from(number, place).await?;
         }
-        self.set_leaving(number, place, true).await?;
+        let is_recorded = core.metadata.state().member(place).is_some_and(|member| member.leaving);
+        if !is_recorded {
+            self.set_leaving(number, place, true).await?;
+        }
         core.leaving.borrow_mut().insert(place, drive);
         if at_once {
             core.taken_out.borrow_mut().insert(place);

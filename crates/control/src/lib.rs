@@ -22,6 +22,7 @@ mod flash_cache;
 mod found;
 mod grow;
 mod harmed;
+mod joining;
 mod judge;
 mod leaving;
 mod left;

@@ -19,7 +19,7 @@ use tier0_units::SectorCount;
 use tier0_world::IoError;
 
 use super::administer::Done;
-use super::drives::Origin;
+use super::joining::Origin;
 use super::originals::Said;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;

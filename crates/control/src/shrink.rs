@@ -2,10 +2,12 @@
 //!
 //! 1. Clients that use the volume refuse it, or are disconnected where the administrator says so; no request enters any more.
 //! 2. Every shard discards what it holds beyond the new size, and brings into place what the log has of the volume. From
-//!    then on no recovery finds anything of that part, also where the volume grows again.
+//!    then on no recovery finds anything of that part, also where the volume grows again. Where drives do not answer, that
+//!    is given up after a while, so that the volume can be used and other changes can begin.
 //! 3. The metadata give the volume its new size, then the shards do, and it is offered again.
 //!
-//! A crash before the third step leaves the volume with its old size; what lay beyond the new one may be zeros by then.
+//! A crash or an error before the third step leaves the volume with its old size; what lay beyond the new one may be zeros
+//! by then.
 
 use std::rc::Rc;
 
@@ -41,7 +43,6 @@ impl Control {
             self.offer_volume(number).await?;
             return Err(error);
         }
-        self.command(|reply| VolumesCommand::Close { number, reply }).await?;
         let shrunk = self.cut_off_tail(&meant, sectors).await;
         self.command(|reply| VolumesCommand::Open { number, reply }).await?;
         self.offer_volume(number).await?;
@@ -86,15 +87,19 @@ impl Control {
         })
     }
 
-    /// Discards what a closed volume holds beyond its first `sectors`, and makes these its size.
+    /// Closes a withdrawn volume, discards what it holds beyond its first `sectors`, and makes these its size.
     async fn cut_off_tail(&self, meant: &Meant, sectors: u64) -> Result<(), AdminError> {
         let Meant { pool, record, number } = meant;
         let number = *number;
         let discarded = self.command(|reply| VolumesCommand::DiscardTail { number, sectors, reply }).await?;
         let discarded: Result<(), IoError> = discarded.into_iter().collect();
         discarded.map_err(|error| {
+            let why = match error {
+                IoError::Timeout => "its drives took too long".to_owned(),
+                error => error.to_string(),
+            };
             AdminError::failed(format!(
-                "volume {:?} keeps its size: what it holds beyond {} cannot be discarded ({error}), and part of that may be \
+                "volume {:?} keeps its size: what it holds beyond {} cannot be discarded ({why}), and part of that may be \
                  zeros now; look at \"tier0 status\", and try again",
                 record.name,
                 SectorCount(sectors).bytes()

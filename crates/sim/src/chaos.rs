@@ -16,6 +16,9 @@ use crate::scratch;
 use crate::shelf::Whereabouts;
 use crate::system::{Admin, Running};
 
+/// No pause is longer: a life ends only after the pause in which its users are done, and must not seem to hang.
+const PAUSE_MAX: Nanos = Nanos::from_secs(1_800);
+
 /// Makes trouble until the users are done.
 pub(crate) async fn rage<R: Running>(life: Rc<Life<R>>) {
     let faults = &life.session.config.faults;
@@ -30,7 +33,7 @@ pub(crate) async fn rage<R: Running>(life: Rc<Life<R>>) {
     let pause = expected as f64 / faults.per_life;
     // Not for ever, should the users be slow: their slowness is no reason for more trouble.
     for _ in 0..3 + (faults.per_life * 3.0) as u64 {
-        life.world.sleep(Nanos(random.exponential(pause) as u64)).await;
+        life.world.sleep(Nanos(random.exponential(pause) as u64).min(PAUSE_MAX)).await;
         if life.done.get() {
             return;
         }

@@ -63,13 +63,14 @@ impl<T: 'static> Connection<T> {
         self.target.exports()
     }
 
-    /// Says that the client uses `export` from now on, and is given it. It stops at once where that was withdrawn meanwhile.
+    /// Says that the client uses `export` from now on, and is given it. It stops at once where that was withdrawn, renamed or
+    /// replaced meanwhile: its name may be that of another export by now.
     pub fn choose(&self, export: &Rc<Export<T>>) -> InUse<T> {
         let name = &export.options.name;
         if self.live.export.replace(Some(name.clone())).is_none() {
             self.target.counts().negotiated();
         }
-        if self.exports().iter().all(|offered| offered.options.name != *name) {
+        if !self.exports().iter().any(|offered| Rc::ptr_eq(offered, export)) {
             self.live.stop.request();
         }
         InUse::new(export, &self.live.channel)
@@ -96,5 +97,63 @@ impl<T: 'static> Connection<T> {
         channel.finish();
         sending.await;
         ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+
+    use tier0_units::Nanos;
+    use tier0_world::net::{PeerAddress, Socket};
+    use tier0_world::{PayloadWidth, VirtualRuntime};
+
+    use super::*;
+    use crate::{ExportOptions, Protocol, TargetOptions};
+
+    /// Chooses the first export a millisecond after it was found, and serves until the owner wants the end.
+    struct Slow(World);
+
+    impl Protocol<u32> for Slow {
+        fn serve(&self, connection: Connection<u32>) -> Pin<Box<dyn Future<Output = Ended>>> {
+            let world = self.0.clone();
+            Box::pin(async move {
+                let export = connection.exports()[0].clone();
+                world.sleep(Nanos::from_millis(1)).await;
+                let _in_use = connection.choose(&export);
+                connection.stopped().await;
+                Ok(())
+            })
+        }
+    }
+
+    /// How many connections use the export "a" for which `change` is made between its finding and its choice.
+    fn users_after(change: impl FnOnce(&Target<u32>) + 'static) -> usize {
+        let runtime = VirtualRuntime::new(1, PayloadWidth::NONE);
+        let world = runtime.world().clone();
+        runtime.run(async move {
+            let target = Target::new(&world, TargetOptions::default());
+            target.add_export(ExportOptions::named("a"), 1).expect("a free name");
+            let address = PeerAddress::Tcp(([127, 0, 0, 1], 10_809).into());
+            target.listen(&address, &Rc::new(Slow(world.clone()))).expect("a free address");
+            let _client = Socket::connect(&world, &address).expect("connects");
+            world.sleep(Nanos::from_micros(500)).await;
+            assert_eq!((target.connection_count(), target.users_of("a")), (1, 0), "it is in its handshake");
+            change(&target);
+            world.sleep(Nanos::from_millis(2)).await;
+            target.users_of("a")
+        })
+    }
+
+    /// A client used the volume that was called so when it connected, and counted as a user of another one.
+    #[test]
+    fn an_export_whose_name_another_has_by_now_is_not_used() {
+        assert_eq!(users_after(|_| {}), 1);
+        assert_eq!(users_after(|target| target.rename_export("a", ExportOptions::named("b"), 1)), 0);
+        let renamed = |target: &Target<u32>| {
+            target.rename_export("a", ExportOptions::named("b"), 1);
+            target.add_export(ExportOptions::named("a"), 2).expect("a free name");
+        };
+        assert_eq!(users_after(renamed), 0);
     }
 }

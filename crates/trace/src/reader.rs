@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use tier0_units::Nanos;
+use tier0_units::{Nanos, counted};
 
 use crate::access::Access;
 use crate::blkparse::{Action, Blkparse};
@@ -53,8 +53,16 @@ pub struct TraceReader {
     volumes: Volumes,
     clock: Clock,
     notes: Vec<String>,
-    skipped: u64,
+    skipped: Skipped,
     is_over: bool,
+}
+
+/// Lines that were no accesses.
+#[derive(Default)]
+struct Skipped {
+    count: u64,
+    /// Which was the first, and what it is.
+    first: Option<String>,
 }
 
 /// What a format remembers.
@@ -127,7 +135,16 @@ impl TraceReader {
         };
         let notes = notes(format, &parser, is_recognised, head);
         let clock = Clock::default();
-        Ok(TraceReader { source, format, parser, volumes, clock, notes, skipped: 0, is_over: false })
+        Ok(TraceReader {
+            source,
+            format,
+            parser,
+            volumes,
+            clock,
+            notes,
+            skipped: Skipped::default(),
+            is_over: false,
+        })
     }
 
     /// The format that is read.
@@ -153,7 +170,15 @@ impl TraceReader {
 
     /// How many lines so far were no accesses: comments, blank lines, headers, other actions, summaries.
     pub fn skipped(&self) -> u64 {
-        self.skipped
+        self.skipped.count
+    }
+
+    /// How many lines so far were no accesses, and what the first of them is: half a sentence for whoever reads the results;
+    /// none where no line was skipped.
+    pub fn skipped_note(&self) -> Option<String> {
+        let first = self.skipped.first.as_ref()?;
+        let skipped = counted(self.skipped(), "line");
+        Some(format!("{skipped} skipped; the first is {first}"))
     }
 
     /// Whether the last line of a text had no end: it may be cut off there.
@@ -178,10 +203,19 @@ impl TraceReader {
                 let access = binary::oracle_general(&record, clock);
                 access.map(Some).map_err(|misread| source.record_error(misread, binary::ORACLE_BYTES as u64))
             }
-            Parser::Table(table) => lines(source, skipped, |line| table.parse(line, volumes, clock)),
-            Parser::Ids => lines(source, skipped, ids::parse),
-            Parser::Blkparse(state) => lines(source, skipped, |line| state.parse(line, volumes, clock)),
-            Parser::Fio(version) => lines(source, skipped, |line| fio::parse(line, version, volumes, clock)),
+            Parser::Table(table) => {
+                let other = "names of columns, or no read, write, discard or flush";
+                lines(source, skipped, other, |line| table.parse(line, volumes, clock))
+            }
+            Parser::Ids => lines(source, skipped, "", ids::parse),
+            Parser::Blkparse(state) => {
+                let other = "an event of another kind, not of a request, or part of the summary";
+                lines(source, skipped, other, |line| state.parse(line, volumes, clock))
+            }
+            Parser::Fio(version) => {
+                let other = "no read, write, discard or flush";
+                lines(source, skipped, other, |line| fio::parse(line, version, volumes, clock))
+            }
         }
     }
 }
@@ -235,18 +269,37 @@ fn notes(format: Format, parser: &Parser, is_recognised: bool, head: &[u8]) -> V
     of_parser.into_iter().chain(doubt::assumption(format, head)).collect()
 }
 
-/// The access of the next line that has one.
+impl Skipped {
+    /// The line that was taken last is the first of them; `other` is what it is if it is neither blank nor a comment.
+    #[cold]
+    fn begin(number: u64, line: &[u8], other: &str) -> Skipped {
+        let what = match line.trim_ascii() {
+            b"" => "blank".to_owned(),
+            [b'#', ..] => format!("a comment ({})", excerpt(line)),
+            _ => format!("{other} ({})", excerpt(line)),
+        };
+        let first = format!("line {number}, which is {what}");
+        Skipped { count: 1, first: Some(first) }
+    }
+}
+
+/// The access of the next line that has one; `other` is what lines are that have none and are neither blank nor comments.
 #[inline]
 fn lines(
     source: &mut Source,
-    skipped: &mut u64,
+    skipped: &mut Skipped,
+    other: &str,
     mut parse: impl FnMut(&[u8]) -> Result<Option<Access>, Misread>,
 ) -> Result<Option<Access>, TraceError> {
     loop {
         let Some(line) = source.line()? else { return Ok(None) };
         match parse(line) {
             Ok(Some(access)) => return Ok(Some(access)),
-            Ok(None) => *skipped += 1,
+            Ok(None) if skipped.count > 0 => skipped.count += 1,
+            Ok(None) => {
+                let line = line.to_vec();
+                *skipped = Skipped::begin(source.line_number(), &line, other);
+            }
             Err(misread) => return Err(source.line_error(misread)),
         }
     }
@@ -398,6 +451,7 @@ mod tests {
             let accesses: Vec<Access> = reader.by_ref().map(|access| access.expect("an access")).collect();
             assert_eq!((reader.format(), accesses.len(), reader.skipped()), (format, count, skipped));
             assert_eq!(reader.offset(), text.len() as u64);
+            assert_eq!(reader.skipped_note().is_some(), skipped > 0);
             assert!(accesses.iter().all(|access| reader.volumes().get(access.volume as usize).is_some()));
         }
     }
@@ -485,6 +539,23 @@ mod tests {
             let reader = open(text, options).expect("a trace");
             let notes = reader.notes().concat();
             assert!(notes.contains(told) && notes.is_empty() == told.is_empty(), "{notes}");
+        }
+    }
+
+    #[test]
+    fn what_was_skipped_is_told() {
+        for (text, told) in [
+            (&b"7\n# end\n\n"[..], "2 lines skipped; the first is line 2, which is a comment (\"# end\")"),
+            (b"7\n\n", "1 line skipped; the first is line 2, which is blank"),
+            (
+                b"timestamp,hostname,disknumber,type,offset,size,responsetime\n1,a,0,Read,0,512,1",
+                "1 line skipped; the first is line 1, which is names of columns, or no read, write, discard or flush \
+                 (\"timestamp,hostname,disknumber,type,offset,size,responsetime\")",
+            ),
+        ] {
+            let mut reader = open(text, Options::default()).expect("a trace");
+            assert_eq!(reader.by_ref().filter_map(Result::ok).count(), 1);
+            assert_eq!(reader.skipped_note().as_deref(), Some(told));
         }
     }
 

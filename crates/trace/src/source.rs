@@ -191,6 +191,11 @@ impl Source {
         self.arrived - self.unread.len() as u64
     }
 
+    /// How many lines have been taken: the number of the last one.
+    pub(crate) fn line_number(&self) -> u64 {
+        self.lines
+    }
+
     /// A parser's complaint about the line that was taken last.
     #[cold]
     pub(crate) fn line_error(&self, misread: Misread) -> TraceError {

@@ -131,10 +131,10 @@ impl Table {
         let mut fields = Fields::new(line, separator);
         for column in &self.columns.list {
             let Some(field) = fields.next() else { return false };
-            if column.is_number() {
-                if !field.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_') {
-                    return false;
-                }
+            if column.is_number()
+                && !field.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+            {
+                return false;
             }
         }
         true
@@ -286,8 +286,8 @@ fn scsi_op(code: u8) -> Option<Op> {
     match code {
         // READ (6), (10), (12), (16).
         0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
-        // WRITE (6), (10), (12), (16); WRITE AND VERIFY (10), (12), (16); WRITE SAME (10), (16).
-        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e | 0x41 | 0x93 => Some(Op::Write),
+        // WRITE (6), (10), (12), (16); WRITE AND VERIFY (10), (12), (16); WRITE SAME (10), (16); COMPARE AND WRITE.
+        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e | 0x41 | 0x93 | 0x89 => Some(Op::Write),
         // UNMAP.
         0x42 => Some(Op::Discard),
         // SYNCHRONIZE CACHE (10), (16).
@@ -385,6 +385,11 @@ mod tests {
 
     #[test]
     fn listed_columns_have_their_units() {
+        let told = read(&mut named(Format::Vscsi), "7,512,1,0x89,8,1\n7,512,1,137,16,2");
+        assert!(
+            told.iter().all(|(_, _, op, _)| *op == Op::Write) && told.len() == 2,
+            "compare and write: {told:?}"
+        );
         let told = read(
             &mut listed("op:10,-,time:ms,offset:4KiB,size:sectors"),
             "1 x 10.5 2 8\n0\ty\t12.25\t3\t16\n",

@@ -1,7 +1,8 @@
 //! Verbs on a running array: what they refuse, with which code, and that a refusal changes nothing.
 
 use crate::support::{
-    Scene, Served, array_file, array_text, contents, directory, file, json, refuse, run, succeed, text,
+    Scene, Served, array_file, array_text, contents, directory, file, json, refuse, run, status, succeed,
+    text,
 };
 
 /// Unknown names, and drives that are missing or too small, ended with 1, as if something had broken.
@@ -466,11 +467,6 @@ fn thin_volumes_leave_the_reserve_until_it_is_lowered() {
     let checked = run(&["check", array]);
     assert!(checked.stdout.contains("reserve"), "{}", checked.stdout);
     served.stop();
-}
-
-/// The status as JSON, whatever it says.
-fn status(array: &str) -> serde_json::Value {
-    serde_json::from_str(&run(&["status", array, "--json"]).stdout).expect("JSON")
 }
 
 /// `drive rejoin` was advised for drives that were forgotten, and for a file that served as another drive.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Served, directory, file, json, refuse, run, succeed, text};
+use crate::support::{Served, directory, file, json, refuse, status, succeed, text};
 
 /// Mirrors on disks, and flash drives for the cache, of which `fields` of the pool tell.
 fn array_of(directory: &Path, fields: &str) -> String {
@@ -49,11 +49,6 @@ size = "48MiB"
 
 fn read(uri: &str, passes: &str) {
     succeed(&["load", uri, "--read", "100", "--block", "8KiB", "--ios", passes]);
-}
-
-/// The status of an array that is not well.
-fn degraded(array: &str) -> Value {
-    serde_json::from_str(&run(&["status", array, "--json"]).stdout).expect("JSON")
 }
 
 fn cache_of(status: &Value) -> &Value {
@@ -156,12 +151,12 @@ fn a_recovered_pool_believes_no_flash_cache() {
     succeed(&["load", &served.uri, "--read", "0", "--block", "64KiB", "--ios", "768", "--overwrite"]);
     succeed(&["volume", "set", array, "lun0", "cache.write=off"]);
     read(&served.uri, "12000");
-    wait_until(|| number(&cache_of(&degraded(array))["bytes"]) > 16 << 20);
+    wait_until(|| number(&cache_of(&status(array))["bytes"]) > 16 << 20);
     served.stop();
     std::fs::remove_file(directory.path().join("disk0.img")).expect("it is there");
     refuse(&["serve", array], 2, &["tier0 pool recover"]);
     succeed(&["pool", "recover", array, "--accept-loss", "--yes"]);
     let served = Served::start(Path::new(array), directory.path());
-    assert_eq!(number(&cache_of(&degraded(array))["loaded_lines"]), 0);
+    assert_eq!(number(&cache_of(&status(array))["loaded_lines"]), 0);
     served.stop();
 }

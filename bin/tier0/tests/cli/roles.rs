@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Served, directory, file, refuse, run, succeed, text};
+use crate::support::{Served, directory, file, refuse, status, succeed, text};
 
 fn array_of(directory: &Path) -> String {
     let at = directory.display();
@@ -46,10 +46,6 @@ name = "lun0"
 size = "64MiB"
 "#
     )
-}
-
-fn status(array: &str) -> Value {
-    serde_json::from_str(&run(&["status", array, "--json"]).stdout).expect("JSON")
 }
 
 fn status_when(array: &str, is_reached: impl Fn(&Value) -> bool) -> Value {

@@ -69,6 +69,11 @@ pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
+/// The status of an array as JSON, whatever it says.
+pub(crate) fn status(array: &str) -> serde_json::Value {
+    serde_json::from_str(&run(&["status", array, "--json"]).stdout).expect("JSON")
+}
+
 /// Runs it and demands `code` and one sentence on stderr, of a fact and a remedy, that holds all of `words`.
 pub(crate) fn refuse(arguments: &[&str], code: i32, words: &[&str]) {
     let ended = run(arguments);

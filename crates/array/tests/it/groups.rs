@@ -2,14 +2,12 @@
 
 use crate::rig::trouble::within;
 use crate::rig::{
-    Drives, MIB, create_volume, done, expect, expect_filled, fill, live, pool, refused, volume, write,
+    Drives, GROW, MIB, create_volume, done, expect, expect_filled, fill, live, pool, refused, volume, write,
 };
 use tier0_array::engine::{Engine, StartOptions, start};
 use tier0_control::admin::{AdminRequest, GroupStatus, Health};
 use tier0_description::Description;
 use tier0_units::{ByteCount, Nanos, WriteCache};
-
-const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None, stop: false };
 
 /// Two mirrors of the drives d0 to d3, and RAID 5 of three of d4 to d7.
 pub(crate) fn describe() -> Description {

@@ -1,13 +1,13 @@
 //! Pools that grow while they serve, and power cuts in between.
 
-use crate::rig::{Drives, MIB, create_volume, done, expect, expect_filled, pool, refused, volume, write};
+use crate::rig::{
+    Drives, GROW, MIB, create_volume, done, expect, expect_filled, pool, refused, volume, write,
+};
 use tier0_array::engine::Engine;
 use tier0_control::admin::{AdminRequest, Health};
 use tier0_description::facts::DriveState;
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
-
-const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None, stop: false };
 
 async fn add(world: &World, engine: &Engine, drives: &Drives, number: usize) {
     let drive = drives.media[number].open(world);

@@ -1,13 +1,11 @@
 //! Drives that hold the write log and no data: they take columns only for want of others, and give them back; and drives that
 //! replace others, which get what those had.
 
-use crate::rig::{Drives, create_volume, describe, done, expect_filled, fill, pool, refused};
+use crate::rig::{Drives, GROW, create_volume, describe, done, expect_filled, fill, pool, refused};
 use tier0_array::engine::Engine;
 use tier0_control::admin::{AdminRequest, DriveStatus, Health, PoolStatus};
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
-
-const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None, stop: false };
 
 /// Mirrors on d0 to d3, and the log alone on d4 and d5; one drive more, which is not in the array yet.
 fn founded(shards: usize, seed: u64) -> Drives {
@@ -76,9 +74,7 @@ fn drives_of_the_log_give_columns_back_to_the_drive_that_replaces_a_lost_one() {
             let extents = filled(&world, &engine).await;
             let before = pool(&engine).await;
             let had = drive(&before, "d1").chunklets_used;
-            assert!(
-                before.drives.iter().all(|drive| drive.for_data == !["d4", "d5"].contains(&&*drive.name))
-            );
+            assert!(before.drives.iter().all(|drive| drive.for_data != ["d4", "d5"].contains(&&*drive.name)));
             fail(&engine, "d1").await;
             let degraded = settled(&world, &engine).await;
             assert_eq!(misplaced(&degraded), had, "there was no room elsewhere: {:?}", degraded.drives);
@@ -99,7 +95,7 @@ fn drives_of_the_log_give_columns_back_to_the_drive_that_replaces_a_lost_one() {
         });
         array.life(2, move |world, engine, _| async move {
             let now = pool(&engine).await;
-            assert!(now.drives.iter().all(|drive| drive.for_data == !["d4", "d5"].contains(&&*drive.name)));
+            assert!(now.drives.iter().all(|drive| drive.for_data != ["d4", "d5"].contains(&&*drive.name)));
             assert_eq!(misplaced(&now), 0);
             expect_filled(&world, &engine, "data", extents).await;
         });
@@ -183,6 +179,50 @@ async fn under_way(world: &World, engine: &Engine, drives: &Drives, moment: u64)
     replace(world, engine, drives, "d1").await;
     world.sleep(Nanos::from_millis(moment * moment * 20)).await;
     extents
+}
+
+/// A power cut at many moments of the replacement of a drive that serves: the next life ends it or knows nothing of it. The
+/// columns of the old drive moved to the new one, and the old one stayed.
+#[test]
+fn a_power_cut_while_a_serving_drive_is_replaced_leaves_it_as_it_was_or_has_it_leave() {
+    let (mut stayed, mut left) = (0, 0);
+    for moment in 0..60u64 {
+        let array = founded(2, 100 + moment);
+        let (extents, had) = array.life(moment, move |world, engine, drives| async move {
+            let extents = filled(&world, &engine).await;
+            engine.drain().await.expect("destaged");
+            let had = drive(&pool(&engine).await, "d1").chunklets_used;
+            let clock = world.clone();
+            world.spawn(async move { replace(&clock, &engine, &drives, "d1").await }).detach();
+            world.sleep(Nanos(1 + moment * 100_000)).await;
+            (extents, had)
+        });
+        let has_left = array.life(1000 + moment, move |world, engine, _| async move {
+            world.sleep(Nanos::from_secs(1)).await;
+            let now = settled(&world, &engine).await;
+            let used = |name: &str| {
+                let known = now.drives.iter().find(|drive| drive.name == name);
+                known.map(|drive| (drive.chunklets_used, drive.leaving))
+            };
+            match (used("d1"), used("d6")) {
+                (Some(old), new) => {
+                    assert_eq!(old, (had, false), "moment {moment}: {new:?}");
+                    assert_eq!(new.unwrap_or_default(), (0, false), "moment {moment}");
+                }
+                (None, new) => assert_eq!(new, Some((had, false)), "moment {moment}"),
+            }
+            assert_eq!(
+                (now.sets.degraded, now.health),
+                (0, Health::Healthy),
+                "moment {moment}: {:?}",
+                now.problems
+            );
+            expect_filled(&world, &engine, "data", extents).await;
+            used("d1").is_none()
+        });
+        *(if has_left { &mut left } else { &mut stayed }) += 1;
+    }
+    assert!(stayed > 0 && left > 0, "the moments are all before or all after: {stayed}, {left}");
 }
 
 /// Emptying a drive restores nothing, so it does not take the drives of the log.

@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::rig::trouble::within;
 use crate::rig::{Drives, MIB, create_volume, done, expect, pool, refused, try_write, volume, write};
 use tier0_array::Volume;
 use tier0_array::engine::Engine;
 use tier0_block::BlockTarget;
-use tier0_control::admin::AdminRequest;
+use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::{IoError, World};
 
@@ -203,6 +204,60 @@ fn a_power_cut_during_a_shrink_leaves_one_of_both_sizes() {
         shrunk_after += u32::from(size != SMALL);
     }
     assert!(shrunk_before > 0 && shrunk_after > 0, "the moments are all before or all after the shrink");
+}
+
+/// The volume was held for as long as the drives were away, and no other change began.
+#[test]
+fn a_shrink_during_which_a_pool_pauses_ends_and_everything_goes_on() {
+    let (mut given_up, mut shrunk) = (0, 0);
+    for moment in 0..24 {
+        let array = Drives::founded("raid1", 2, 2, 2, 500 + moment);
+        let (was_held, has_shrunk) = array.troubled_life(moment, move |world, engine, troubles| async move {
+            done(&engine, create_volume("logs", ByteCount::mib(6), moment % 3 > 0)).await;
+            let logs = volume(&engine, "logs");
+            write_all(&world, &logs, 6, 20).await;
+            engine.drain().await.expect("destaged");
+            let asked = engine.clone();
+            let shrinking = world.spawn(async move { asked.administer(shrink("logs", SMALL)).await });
+            world.sleep(Nanos(1 + moment * moment * 60_000)).await;
+            troubles.of.iter().for_each(|trouble| trouble.fail(Some(IoError::Gone)));
+            let reply = shrinking.await;
+            world.sleep(Nanos::from_secs(40)).await;
+            let events = engine.status().await.events;
+            let is_given_up = events.iter().any(|event| event.what.contains("keeps its size"));
+            let was_held = events.iter().any(|event| event.what.contains("its drives took too long"));
+            if is_given_up {
+                // Another change has its turn while the drives are away.
+                assert!(
+                    matches!(&reply, AdminReply::Failed(text) if text.contains("not completed yet")),
+                    "{reply:?}"
+                );
+                assert!(done(&engine, grow("logs", ByteCount::mib(6))).await.contains("nothing changed"));
+            }
+            troubles.of.iter().for_each(|trouble| trouble.fail(None));
+            let goes_on = within(&world, Nanos::from_secs(20), async || pool(&engine).await.paused.is_none());
+            assert!(goes_on.await, "moment {moment}: {:?}", pool(&engine).await.paused);
+            write(&world, &logs, 64, 8, 99).await;
+            let size = logs.info().sectors.bytes();
+            assert_eq!(is_given_up, size != SMALL, "moment {moment}: {reply:?}");
+            if is_given_up {
+                done(&engine, shrink("logs", SMALL)).await;
+            }
+            expect(&world, &logs, 64, 8, 99).await;
+            write(&world, &logs, 64, 8, 20).await;
+            expect_front(&world, &logs, 20).await;
+            expect_no_leak(&engine).await;
+            (was_held, !is_given_up)
+        });
+        given_up += u32::from(was_held);
+        shrunk += u32::from(has_shrunk);
+        array.life(moment, |world, engine, _| async move {
+            let logs = volume(&engine, "logs");
+            assert_eq!(logs.info().sectors.0, SMALL_SECTORS);
+            expect_front(&world, &logs, 20).await;
+        });
+    }
+    assert!(given_up > 0 && shrunk > 0, "the moments are all before or all after: {given_up}, {shrunk}");
 }
 
 #[test]

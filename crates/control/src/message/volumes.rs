@@ -63,7 +63,8 @@ pub enum VolumesCommand {
         /// Told when the shard knows it.
         reply: oneshot::Sender<()>,
     },
-    /// Discard what it holds beyond a size that it is to have. No request may be inside, and none enters until it is opened.
+    /// Let no request in, wait until none is inside, and discard what it holds beyond a size that it is to have, unless its
+    /// drives keep that waiting for too long; then requests are let in again.
     DiscardTail {
         /// The volume.
         number: u32,

@@ -28,7 +28,7 @@ pub struct Loaded {
     pub requests: Requests,
     /// Whether the last line of a text had no end: it may be cut off there.
     pub has_open_line: bool,
-    /// What was taken for granted about the file: sentences for whoever reads the results.
+    /// What was taken for granted about the file, and what was skipped: sentences for whoever reads the results.
     pub notes: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ pub fn load(path: &Path, options: &LoadOptions, told: impl Fn(u64)) -> Result<Lo
     if requests.count() == 0 {
         return Err(LoadError::Empty { trace: trace(), format });
     }
-    let notes = reader.notes().to_vec();
+    let notes = reader.notes().iter().cloned().chain(reader.skipped_note()).collect();
     Ok(Loaded { format, requests, has_open_line: reader.has_open_line(), notes })
 }
 

@@ -247,7 +247,7 @@ mod tests {
     fn with_a_write_cache_waves_pass_within_the_rounds() {
         let mut run_in = RunIn::new(Vec::new(), true);
         // Waves of 10 s around 10 ms.
-        let wave = |ms: u64| Nanos::from_micros(if ms / 5_000 % 2 == 0 { 8_000 } else { 12_000 });
+        let wave = |ms: u64| Nanos::from_micros(if (ms / 5_000).is_multiple_of(2) { 8_000 } else { 12_000 });
         let mut looks = (1..2_000).map(|look| look * 50);
         let after = looks.find(|ms| run_in.take(&progress(*ms, 1_000.0, wave(*ms)))).expect("it is steady");
         assert!((20_000..40_000).contains(&after), "{after} ms");

@@ -60,14 +60,21 @@ pub(crate) enum Drive {
     Replace(ReplacedDrive),
 }
 
-/// A drive that is back.
+/// A drive of an array.
 #[derive(Args, Debug)]
-pub(crate) struct RejoinedDrive {
+struct OfDrive {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
     /// The drive's name
     drive: String,
+}
+
+/// A drive that is back.
+#[derive(Args, Debug)]
+pub(crate) struct RejoinedDrive {
+    #[command(flatten)]
+    of: OfDrive,
     /// File or device of the drive, if not at the path in the array file or its last path
     #[arg(long)]
     path: Option<PathBuf>,
@@ -83,11 +90,8 @@ pub(crate) struct RejoinedDrive {
 /// One of the array's drives.
 #[derive(Args, Debug)]
 pub(crate) struct NamedDrive {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
-    /// The drive's name
-    drive: String,
+    #[command(flatten)]
+    of: OfDrive,
     #[command(flatten)]
     agreement: Agreement,
     #[command(flatten)]
@@ -97,11 +101,8 @@ pub(crate) struct NamedDrive {
 /// A drive that is to leave.
 #[derive(Args, Debug)]
 pub(crate) struct RemovedDrive {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
-    /// The drive's name
-    drive: String,
+    #[command(flatten)]
+    of: OfDrive,
     /// Take it out of service at once: the array is less redundant until its contents are rebuilt. Of a failed drive: give
     /// up pages that have no valid copy elsewhere
     #[arg(long, conflicts_with = "stop")]
@@ -173,17 +174,17 @@ struct Place {
 /// Does what a drive verb asks.
 pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
     match verb {
-        Drive::Fail(NamedDrive { array, drive, agreement, answering }) => {
+        Drive::Fail(NamedDrive { of: OfDrive { array, drive }, agreement, answering }) => {
             let request = AdminRequest::DriveFail { drive: drive.clone() };
             carry_out(array, &request, *answering, *agreement)
         }
-        Drive::Rejoin(RejoinedDrive { array, drive, path, force, agreement, answering }) => {
+        Drive::Rejoin(RejoinedDrive { of: OfDrive { array, drive }, path, force, agreement, answering }) => {
             let path = path.as_deref().map(absolute).transpose()?;
             let in_file = place_in_file(array, drive);
             let request = AdminRequest::DriveRejoin { drive: drive.clone(), path, in_file, force: *force };
             carry_out(array, &request, *answering, *agreement)
         }
-        Drive::Remove(RemovedDrive { array, drive, force, stop, agreement, answering }) => {
+        Drive::Remove(RemovedDrive { of: OfDrive { array, drive }, force, stop, agreement, answering }) => {
             let request = AdminRequest::DriveRemove { drive: drive.clone(), force: *force, stop: *stop };
             carry_out(array, &request, *answering, *agreement)
         }

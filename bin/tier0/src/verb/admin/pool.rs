@@ -7,7 +7,7 @@ use tier0_control::admin::AdminRequest;
 use tier0_pool::Reserve;
 use tier0_units::ByteCount;
 
-use super::rate::rate;
+use super::rate::Pace;
 use crate::failure::Failure;
 use crate::verb::asking::{Agreement, Answering, carry_out};
 use crate::verb::recover::{self, Recover};
@@ -61,20 +61,27 @@ pub(crate) enum Pool {
     Recover(Recover),
 }
 
-/// How large the flash cache is to be, and where.
+/// A pool of an array.
 #[derive(Args, Debug)]
-pub(crate) struct SizedFlashCache {
+struct OfPool {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
     array: PathBuf,
+    /// Pool (required if the array has several)
+    #[arg(long)]
+    pool: Option<String>,
+}
+
+/// How large the flash cache is to be, and where.
+#[derive(Args, Debug)]
+pub(crate) struct SizedFlashCache {
+    #[command(flatten)]
+    of: OfPool,
     /// Its total size over all of its drives, rounded up to whole chunklets; 0 removes it
     size: ByteCount,
     /// The drives to put it on, in equal parts; by default its present drives, or all flash drives of the pool
     #[arg(long, value_delimiter = ',')]
     drives: Vec<String>,
-    /// Pool (required if the array has several)
-    #[arg(long)]
-    pool: Option<String>,
     #[command(flatten)]
     answering: Answering,
 }
@@ -82,15 +89,11 @@ pub(crate) struct SizedFlashCache {
 /// Where the write log is to lie.
 #[derive(Args, Debug)]
 pub(crate) struct MovedLog {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
+    #[command(flatten)]
+    of: OfPool,
     /// The drives, one for each copy of the log
     #[arg(long, value_delimiter = ',', required = true)]
     drives: Vec<String>,
-    /// Pool (required if the array has several)
-    #[arg(long)]
-    pool: Option<String>,
     #[command(flatten)]
     answering: Answering,
 }
@@ -98,14 +101,10 @@ pub(crate) struct MovedLog {
 /// What is to be kept.
 #[derive(Args, Debug)]
 pub(crate) struct Reserved {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
+    #[command(flatten)]
+    of: OfPool,
     /// A share or a size with its unit, as in 5% or 20GiB; 0 for no reserve
     reserve: Reserve,
-    /// Pool (required if the array has several)
-    #[arg(long)]
-    pool: Option<String>,
     #[command(flatten)]
     answering: Answering,
 }
@@ -129,12 +128,8 @@ pub(crate) struct PoolSettings {
 /// What is to grow.
 #[derive(Args, Debug)]
 pub(crate) struct Grow {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
-    /// Pool (required if the array has several)
-    #[arg(long)]
-    pool: Option<String>,
+    #[command(flatten)]
+    of: OfPool,
     /// Stop moving columns to make room for new sets
     #[arg(long)]
     stop: bool,
@@ -145,18 +140,10 @@ pub(crate) struct Grow {
 /// What is to be spread.
 #[derive(Args, Debug)]
 pub(crate) struct Restripe {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
-    /// Pool (required if the array has several)
-    #[arg(long)]
-    pool: Option<String>,
-    /// Move at most this much per second, as in 100MiB
-    #[arg(long, value_name = "SIZE", value_parser = rate, conflicts_with = "stop")]
-    rate: Option<ByteCount>,
-    /// Stop the running restripe
-    #[arg(long)]
-    stop: bool,
+    #[command(flatten)]
+    of: OfPool,
+    #[command(flatten)]
+    pace: Pace,
     #[command(flatten)]
     answering: Answering,
 }
@@ -164,23 +151,23 @@ pub(crate) struct Restripe {
 /// Does what a pool verb asks.
 pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
     let (array, request, answering) = match verb {
-        Pool::Grow(Grow { array, pool, stop, answering }) => {
+        Pool::Grow(Grow { of: OfPool { array, pool }, stop, answering }) => {
             (array, AdminRequest::PoolGrow { pool: pool.clone(), stop: *stop }, answering)
         }
-        Pool::Log(MovedLog { array, drives, pool, answering }) => {
+        Pool::Log(MovedLog { of: OfPool { array, pool }, drives, answering }) => {
             (array, AdminRequest::PoolLog { pool: pool.clone(), drives: drives.clone() }, answering)
         }
-        Pool::FlashCache(SizedFlashCache { array, size, drives, pool, answering }) => {
+        Pool::FlashCache(SizedFlashCache { of: OfPool { array, pool }, size, drives, answering }) => {
             let (pool, drives) = (pool.clone(), drives.clone());
             (array, AdminRequest::PoolFlashCache { pool, size: *size, drives }, answering)
         }
-        Pool::Reserve(Reserved { array, reserve, pool, answering }) => {
+        Pool::Reserve(Reserved { of: OfPool { array, pool }, reserve, answering }) => {
             let request = AdminRequest::PoolReserve { pool: pool.clone(), reserve: *reserve };
             (array, request, answering)
         }
-        Pool::Restripe(Restripe { array, pool, rate, stop, answering }) => {
-            let request = AdminRequest::PoolRestripe { pool: pool.clone(), rate: *rate, stop: *stop };
-            (array, request, answering)
+        Pool::Restripe(Restripe { of: OfPool { array, pool }, pace, answering }) => {
+            let Pace { rate, stop } = *pace;
+            (array, AdminRequest::PoolRestripe { pool: pool.clone(), rate, stop }, answering)
         }
         Pool::Set(PoolSettings { array, settings, pool, answering }) => {
             let (read, write) = settings::of_pool(settings)?;

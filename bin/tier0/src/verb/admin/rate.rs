@@ -2,16 +2,28 @@
 //!
 //! A bare number is refused: `--rate 10` is most likely meant as 10 MiB per second, and would be 10 bytes.
 
+use clap::Args;
 use tier0_units::ByteCount;
 
 /// The lowest rate that is accepted, per second: a page. One that is lower is a slip.
 const RATE_MIN: ByteCount = ByteCount::kib(4);
 
+/// How fast something is to run that takes long, or that it is to stop.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Read or move at most this much per second, as in 100MiB
+    #[arg(long, value_name = "SIZE", value_parser = rate, conflicts_with = "stop")]
+    pub(super) rate: Option<ByteCount>,
+    /// Stop what is running
+    #[arg(long)]
+    pub(super) stop: bool,
+}
+
 /// Reads a rate per second, as `10MiB`.
 ///
 /// # Errors
 /// It has no unit, is below [`RATE_MIN`], or is not a size.
-pub(super) fn rate(text: &str) -> Result<ByteCount, String> {
+fn rate(text: &str) -> Result<ByteCount, String> {
     let rate: ByteCount = text.parse().map_err(|error| format!("{error}"))?;
     let has_unit = text.contains(|c: char| c.is_ascii_alphabetic());
     if rate.0 > 0 && !has_unit {

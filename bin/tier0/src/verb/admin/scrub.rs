@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tier0_control::admin::AdminRequest;
-use tier0_units::ByteCount;
 
-use super::rate::rate;
+use super::rate::Pace;
 use crate::failure::Failure;
 use crate::verb::asking::{Agreement, Answering, carry_out};
 
@@ -34,12 +33,8 @@ pub(crate) struct Scrub {
     /// Scrub only this pool
     #[arg(long)]
     pool: Option<String>,
-    /// Read at most this much per second, as in 200MiB
-    #[arg(long, value_name = "SIZE", value_parser = rate, conflicts_with = "stop")]
-    rate: Option<ByteCount>,
-    /// Stop the running scrub
-    #[arg(long)]
-    stop: bool,
+    #[command(flatten)]
+    pace: Pace,
     #[command(flatten)]
     answering: Answering,
 }
@@ -47,9 +42,9 @@ pub(crate) struct Scrub {
 /// Starts or stops a scrub.
 pub(crate) fn scrub(verb: &Scrub) -> Result<(), Failure> {
     let pool = verb.pool.clone();
-    let request = match verb.stop {
+    let request = match verb.pace.stop {
         true => AdminRequest::ScrubStop { pool },
-        false => AdminRequest::ScrubStart { pool, rate: verb.rate },
+        false => AdminRequest::ScrubStart { pool, rate: verb.pace.rate },
     };
     carry_out(&verb.array, &request, verb.answering, Agreement::default())
 }

@@ -218,6 +218,9 @@ pub(crate) fn create_volume(name: &str, size: ByteCount, thin: bool) -> AdminReq
     AdminRequest::VolumeCreate { pool: None, name, size, thin, write_cache: WriteCache::Durable, group: None }
 }
 
+/// The only pool is to grow.
+pub(crate) const GROW: AdminRequest = AdminRequest::PoolGrow { pool: None, stop: false };
+
 /// How the pool does.
 pub(crate) async fn pool(engine: &Engine) -> PoolStatus {
     engine.status().await.pools.remove(0)

@@ -64,6 +64,16 @@ pub(crate) enum Volume {
     Set(VolumeSettings),
 }
 
+/// A volume of an array.
+#[derive(Args, Debug)]
+struct OfVolume {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The volume
+    volume: String,
+}
+
 /// A volume to be.
 #[derive(Args, Debug)]
 pub(crate) struct VolumeCreate {
@@ -108,11 +118,8 @@ pub(crate) struct VolumeClone {
 /// A volume's new size, larger than before.
 #[derive(Args, Debug)]
 pub(crate) struct VolumeResize {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
-    /// The volume
-    volume: String,
+    #[command(flatten)]
+    of: OfVolume,
     /// Its new size, not below its present one
     #[arg(long)]
     size: ByteCount,
@@ -125,11 +132,8 @@ pub(crate) struct VolumeResize {
 /// A volume's new size, smaller than before.
 #[derive(Args, Debug)]
 pub(crate) struct VolumeShrink {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
-    /// The volume
-    volume: String,
+    #[command(flatten)]
+    of: OfVolume,
     /// Its new size, below its present one; shrink the file system on it first
     #[arg(long)]
     size: ByteCount,
@@ -145,11 +149,8 @@ pub(crate) struct VolumeShrink {
 /// A volume and its new name.
 #[derive(Args, Debug)]
 pub(crate) struct VolumeRename {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
-    /// The volume
-    volume: String,
+    #[command(flatten)]
+    of: OfVolume,
     /// Its new name, which is also the name of its NBD export
     name: String,
     #[command(flatten)]
@@ -159,11 +160,8 @@ pub(crate) struct VolumeRename {
 /// A volume that goes.
 #[derive(Args, Debug)]
 pub(crate) struct VolumeDelete {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
-    /// The volume
-    volume: String,
+    #[command(flatten)]
+    of: OfVolume,
     /// Disconnect clients that use it
     #[arg(long)]
     force: bool,
@@ -176,11 +174,8 @@ pub(crate) struct VolumeDelete {
 /// What a volume is to do from now on.
 #[derive(Args, Debug)]
 pub(crate) struct VolumeSettings {
-    /// The array file
-    #[arg(value_name = "ARRAY.TOML")]
-    array: PathBuf,
-    /// The volume
-    volume: String,
+    #[command(flatten)]
+    of: OfVolume,
     /// cache.read=on|off, cache.write=durable|volatile|off|on (on is durable); off destages dirty data before the command
     /// returns
     #[arg(value_name = "KEY=VALUE", required = true)]
@@ -205,23 +200,29 @@ pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
             let request = AdminRequest::VolumeClone { volume: volume.clone(), name: name.clone() };
             (array, request, answering, none)
         }
-        Volume::Resize(VolumeResize { array, volume, size, agreement, answering }) => {
+        Volume::Resize(VolumeResize { of: OfVolume { array, volume }, size, agreement, answering }) => {
             let request = AdminRequest::VolumeResize { volume: volume.clone(), size: *size };
             (array, request, answering, *agreement)
         }
-        Volume::Shrink(VolumeShrink { array, volume, size, force, agreement, answering }) => {
+        Volume::Shrink(VolumeShrink {
+            of: OfVolume { array, volume },
+            size,
+            force,
+            agreement,
+            answering,
+        }) => {
             let request = AdminRequest::VolumeShrink { volume: volume.clone(), size: *size, force: *force };
             (array, request, answering, *agreement)
         }
-        Volume::Rename(VolumeRename { array, volume, name, answering }) => {
+        Volume::Rename(VolumeRename { of: OfVolume { array, volume }, name, answering }) => {
             let request = AdminRequest::VolumeRename { volume: volume.clone(), name: name.clone() };
             (array, request, answering, none)
         }
-        Volume::Delete(VolumeDelete { array, volume, force, agreement, answering }) => {
+        Volume::Delete(VolumeDelete { of: OfVolume { array, volume }, force, agreement, answering }) => {
             let request = AdminRequest::VolumeDelete { volume: volume.clone(), force: *force };
             (array, request, answering, *agreement)
         }
-        Volume::Set(VolumeSettings { array, volume, settings, answering }) => {
+        Volume::Set(VolumeSettings { of: OfVolume { array, volume }, settings, answering }) => {
             let (read, write) = settings::of_volume(settings)?;
             let request = AdminRequest::VolumeCache { volume: volume.clone(), read, write };
             (array, request, answering, none)
