@@ -274,11 +274,15 @@ impl Findings {
             self.advise(
                 Health::Degraded,
                 format!("the write log has {} of {wanted}", log.copies),
-                match has_room_for_copy(state) {
-                    true => "wait for the new one, or add a drive (tier0 drive add)",
-                    false => {
+                match (has_room_for_copy(state), any_can_return(state)) {
+                    (true, _) => "wait for the new one, or add a drive (tier0 drive add)",
+                    (false, true) => {
                         "no drive that has none has room for it: take back or replace the drive that held it (tier0 drive \
                          rejoin, replace), or add one (tier0 drive add)"
+                    }
+                    (false, false) => {
+                        "no drive that has none has room for it: replace the drive that held it (tier0 drive replace), or \
+                         add one (tier0 drive add)"
                     }
                 },
             );
@@ -420,6 +424,11 @@ fn lane_status(state: &PoolState, lane: usize, reports: &[ShardReport]) -> Optio
         return None;
     }
     Some(together(reports.iter().filter_map(|report| report.lanes.get(lane))))
+}
+
+/// Whether a lost drive could be taken back.
+fn any_can_return(state: &PoolState) -> bool {
+    (0..state.members().len() as u32).any(|place| can_return(state, place))
 }
 
 /// Some lanes as one.
