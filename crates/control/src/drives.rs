@@ -196,8 +196,11 @@ impl Control {
         if core.rebuild.is_running() {
             remedies.push("wait for the rebuild (tier0 status)");
         }
-        let is_lost = |member: &Member| member.state == MemberState::Lost;
-        if !pool.lost_members().is_empty() || core.metadata.state().members().iter().any(is_lost) {
+        let is_lost = |(place, member): (usize, &Member)| {
+            member.state == MemberState::Lost
+                || pool.lost.is_lost(place) && member.state != MemberState::Removed
+        };
+        if core.metadata.state().members().iter().enumerate().any(is_lost) {
             remedies.push("bring other drives back");
         }
         remedies.push("add a drive (tier0 drive add)");

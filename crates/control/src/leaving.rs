@@ -22,6 +22,7 @@ use super::report::{Findings, to_group, which_groups};
 use super::space::Spares;
 use super::{Control, PoolCore};
 use crate::admin::{AdminError, Health, Severity};
+use crate::message::command::ShardCommand;
 
 /// How a drive is to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,11 +309,30 @@ impl Control {
             if self.member_named(&name).is_err() {
                 self.tell_left(number, &name);
             }
-            let Some(drive) = drive else { continue };
-            // Late, and only a courtesy: the pool's other drives say already that it is no member.
             let control = self.clone();
-            self.world.spawn(async move { control.erase_superblock(&name, &drive, id).await }).detach();
+            let end = async move {
+                // Late, and only a courtesy: the pool's other drives say already that it is no member.
+                if let Some(drive) = &drive {
+                    control.erase_superblock(&name, drive, id).await;
+                }
+                control.close_drive(number, place, drive).await;
+            };
+            self.world.spawn(end).detach();
         }
+    }
+
+    /// Closes and unlocks the drive of a member that has left, in every shard, so that its file can be deleted and its device
+    /// used.
+    async fn close_drive(&self, number: usize, place: u32, drive: Option<DriveHandle>) {
+        // A drive that hangs stays open, and what lies there cannot join again before its last write has ended.
+        let Some(opener) = &self.opener else { return };
+        let Some(health) = self.core(number).pauses.forget(place) else { return };
+        let member = place as usize;
+        // What a shard still has to write to or to flush there needs neither.
+        self.pools[number].lost.set_lost(member);
+        opener.forget(&health);
+        self.ask_all(|reply| ShardCommand::CloseDrive { pool: number, member, reply }).await;
+        drive.inspect(|drive| drive.close());
     }
 
     /// Erases the superblock on the drive of a member that has left, unless it has joined again meanwhile.

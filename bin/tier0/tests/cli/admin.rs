@@ -113,6 +113,8 @@ fn the_removal_of_a_drive_that_is_rebuilt_costs_nothing() {
     status_when(array, is_whole);
     let told = succeed(&["drive", "remove", array, "d2", "--yes"]).replace('\n', " ");
     assert!(told.contains("is forgotten") && told.contains("nothing is less redundant"), "{told}");
+    let old = directory.path().join("d2.img");
+    assert!((0..200).any(|_| is_free(&old) || wait()), "the server keeps the file of a removed drive open");
     served.stop();
 }
 
@@ -163,12 +165,20 @@ fn where_a_drive_was_that_has_left_is_remembered() {
     // Its superblock goes a moment later.
     let is_erased = || !run(&add).stderr.contains("still has it open");
     assert!((0..200).any(|_| is_erased() || wait()), "its superblock stays");
+    assert!((0..200).any(|_| is_free(&old) || wait()), "the server keeps the file of a replaced drive open");
     refuse(&add, 2, &["\"d1\" lay", "left pool \"pool0\"", "--force"]);
     let (array, directory) = (array.to_owned(), scene.stop_and_keep());
     let told = succeed(&["check", &array]).replace("\n    ", " ");
     assert!(told.contains("since drive \"d1\" was removed from pool \"pool0\""), "{told}");
     assert!(!told.contains("not tier0's"), "{told}");
     drop(directory);
+}
+
+/// Whether no process has a file open that it uses as a drive.
+fn is_free(drive: &std::path::Path) -> bool {
+    let file = std::fs::File::open(drive).expect("it is there");
+    let lock = rustix::fs::FlockOperation::NonBlockingLockExclusive;
+    rustix::fs::flock(&file, lock).is_ok()
 }
 
 /// Lets another process go on; false.

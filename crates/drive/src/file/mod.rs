@@ -586,4 +586,11 @@ impl Drive for FileDrive {
     fn accept(&self) {
         self.0.medium.openings.accept(self.0.opening.get());
     }
+
+    fn close(&self) {
+        let closed = self.0.medium.openings.close().and_then(|opening| self.0.adopt(&opening));
+        if let Err(error) = closed {
+            tracing::warn!(drive = self.info().name, "it stays open until the server ends: {error}");
+        }
+    }
 }
