@@ -232,9 +232,12 @@ fn laid_out(state: State, (mut refusals, mut told): Findings, layout: Rehearsal)
 fn not_created(description: &Description, file: &Path, error: ArrayError) -> Result<Rehearsal, Failure> {
     let is_not_created = error.is_without_pool();
     match served_already(description, file, error) {
-        Failure::Input(text) if is_not_created => rehearse_creation(description).map_err(|fault| {
+        Failure::Input(_) if is_not_created => rehearse_creation(description).map_err(|fault| {
             let fault = Failure::input(fault).text().unwrap_or_default();
-            Failure::Input(format!("{text}, which would refuse this file: {fault}"))
+            Failure::Input(format!(
+                "{fault} (array {:?} does not exist yet, and \"tier0 create\" would refuse this file)",
+                description.name
+            ))
         }),
         failure => Err(failure),
     }

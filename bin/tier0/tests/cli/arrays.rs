@@ -278,7 +278,9 @@ fn check_finds_what_create_would_refuse() {
     let small = right.replacen("size = \"64MiB\"", "size = \"1MiB\"", 1);
     // It said "use a smaller chunklet", which does not work.
     let chunklet = right.replacen("raid = \"raid1\"", "raid = \"raid1\"\nchunklet = \"1MiB\"", 1);
+    let nowhere = right.replacen("/d{n}.img", "/none/d{n}.img", 1);
     let refused = [
+        (nowhere, "none/d0.img\": No such file"),
         (large, "volume \"lun0\""),
         (small, "drive \"d0\""),
         (chunklet, "increase pool.chunklet to 2MiB or more"),
