@@ -22,8 +22,8 @@ use crate::patience::within;
 /// How long files may take that the array file or the server names.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
-/// A thin volume that is to become larger than so many times its pool takes consent: most likely the size is a typing error.
-const RESIZE_FACTOR: u64 = 10;
+/// A thin volume that is to be larger than so many times its pool takes consent: most likely the size is a typing error.
+const FAR_FACTOR: u64 = 10;
 
 /// How the answer is given.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -218,6 +218,7 @@ fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreeme
         request,
         AdminRequest::DriveFail { .. }
             | AdminRequest::DriveRemove { force: true, .. }
+            | AdminRequest::VolumeCreate { thin: true, .. }
             | AdminRequest::VolumeDelete { .. }
             | AdminRequest::VolumeResize { .. }
             | AdminRequest::VolumeShrink { .. }
@@ -305,16 +306,22 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             let found = |pool: &'_ PoolStatus| pool.volumes.iter().position(|volume| volume.name == *name);
             let (pool, place) = status.pools.iter().find_map(|pool| Some((pool, found(pool)?)))?;
             let volume = &pool.volumes[place];
-            let is_far = size.0 / RESIZE_FACTOR > pool.space.usable_bytes && size.0 > volume.size_bytes;
             // A thick one is refused.
-            (is_far && volume.thin).then(|| {
-                format!(
-                    "volume {name:?} grows from {} to {size}, more than {RESIZE_FACTOR} times the size of pool {} ({})",
-                    ByteCount(volume.size_bytes),
-                    pool.name,
-                    ByteCount(pool.space.usable_bytes)
-                )
-            })
+            let grows = volume.thin && size.0 > volume.size_bytes;
+            let far_beyond = far_beyond(pool, *size).filter(|_| grows)?;
+            Some(format!(
+                "volume {name:?} grows from {} to {size}, {far_beyond}",
+                ByteCount(volume.size_bytes)
+            ))
+        }
+        AdminRequest::VolumeCreate { pool: meant, name, size, .. } => {
+            let mut meant = status.pools.iter().filter(|one| meant.as_ref().is_none_or(|it| one.name == *it));
+            // Of several, one is to be named, and what has the name already is refused.
+            let (pool, None) = (meant.next()?, meant.next()) else { return None };
+            let mut volumes = status.pools.iter().flat_map(|pool| &pool.volumes);
+            let is_new = volumes.all(|volume| volume.name != *name);
+            let far_beyond = far_beyond(pool, *size).filter(|_| is_new)?;
+            Some(format!("volume {name:?} of {size} is created, {far_beyond}"))
         }
         AdminRequest::VolumeShrink { volume: name, size, .. } => {
             let mut volumes = status.pools.iter().flat_map(|pool| &pool.volumes);
@@ -328,6 +335,13 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// That a thin volume of this size is most likely a slip; none where it need not be.
+fn far_beyond(pool: &PoolStatus, size: ByteCount) -> Option<String> {
+    let usable = ByteCount(pool.space.usable_bytes);
+    (size.0 / FAR_FACTOR > usable.0)
+        .then(|| format!("more than {FAR_FACTOR} times the size of pool {} ({usable})", pool.name))
 }
 
 fn without_drive(pool: &PoolStatus, drive: &DriveStatus) -> String {
