@@ -92,6 +92,12 @@ impl Control {
             let core = self.core(number);
             core.given_up.borrow_mut().extend(core.lost_places_of(place));
         }
+        let to_disk = {
+            let core = self.core(number);
+            let state = core.metadata.state();
+            let wanted = core.log_members_wanted(&state);
+            log::goes_to_disk(&state, place, &wanted).map(|told| format!("; {told}")).unwrap_or_default()
+        };
         let lacks_space = self.core(number).pauses.health(place).is_some_and(|health| health.no_space);
         self.send_away(number, place, state, leave).await?;
         let held = self.core(number).metadata.state().check(&MetaRecord::MemberRemoved { member: place });
@@ -121,7 +127,7 @@ impl Control {
                 if lacks_space { NOT_ERASED } else { "" }
             ),
         };
-        Ok(format!("{done}{spares}"))
+        Ok(format!("{done}{to_disk}{spares}"))
     }
 
     /// What a lost drive may hold of lost pages is given up only with force.
@@ -171,7 +177,27 @@ impl Control {
         let name = place.name.clone();
         let group = self.group_of_member(number, leaving);
         self.join(number, group, place, Some(leaving)).await?;
-        self.retire(number, (old, leaving), &name).await
+        let smaller = self.smaller_than(number, leaving, &name);
+        let done = self.retire(number, (old, leaving), &name).await?;
+        Ok(format!("{done}{}", smaller.unwrap_or_default()))
+    }
+
+    /// That the drive of this name, which takes the place of a member, is smaller than it was; none where it is not.
+    fn smaller_than(&self, number: usize, replaced: u32, name: &str) -> Option<String> {
+        let state = self.core(number).metadata.state();
+        let chunklets = |member: &Member| state.geometry().chunklets(member.sectors);
+        let old = state.member(replaced)?;
+        let (_, new) =
+            state.members_by_place().find(|(_, member)| member.is_active() && member.name == name)?;
+        (chunklets(new) < chunklets(old)).then(|| {
+            format!(
+                "; {name} has {:#} and is smaller than {} ({:#}): what it has no room for stays on the other drives, and takes \
+                 free chunklets there",
+                ByteCount(new.sectors * SECTOR_BYTES),
+                old.name,
+                ByteCount(old.sectors * SECTOR_BYTES)
+            )
+        })
     }
 
     /// A member goes that another one has replaced, of this name, which is there.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tier0_control::admin::{AdminReply, AdminRequest, DriveStatus, PoolStatus, Status};
 use tier0_description::Description;
 use tier0_description::facts::DriveState;
-use tier0_pool::Space;
+use tier0_pool::{DriveClass, Space};
 use tier0_units::{ByteCount, counted, named};
 
 use super::config::facts;
@@ -217,7 +217,7 @@ fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreeme
     let costs = matches!(
         request,
         AdminRequest::DriveFail { .. }
-            | AdminRequest::DriveRemove { force: true, .. }
+            | AdminRequest::DriveRemove { stop: false, .. }
             | AdminRequest::VolumeCreate { thin: true, .. }
             | AdminRequest::VolumeDelete { .. }
             | AdminRequest::VolumeResize { .. }
@@ -232,7 +232,8 @@ fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreeme
 
 /// Nothing is asked for what would be refused.
 fn check_feasible(server: &Addressee, request: &AdminRequest) -> Result<(), Failure> {
-    let (AdminRequest::DriveFail { drive } | AdminRequest::DriveRemove { drive, .. }) = request else {
+    let (AdminRequest::DriveFail { drive } | AdminRequest::DriveRemove { drive, force: true, .. }) = request
+    else {
         return Ok(());
     };
     match server.ask(&AdminRequest::CouldFail { drive: drive.clone() })? {
@@ -281,6 +282,7 @@ fn overwriting(
 /// What the request costs; none where it costs nothing, or names what is not there: the array says so.
 fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
     match request {
+        AdminRequest::DriveRemove { drive: name, force: false, .. } => log_to_disk(status, name),
         AdminRequest::DriveFail { drive: name } | AdminRequest::DriveRemove { drive: name, .. } => {
             let found = |pool: &'_ PoolStatus| pool.drives.iter().position(|drive| drive.name == *name);
             let (pool, place) = status.pools.iter().find_map(|pool| Some((pool, found(pool)?)))?;
@@ -342,6 +344,25 @@ fn far_beyond(pool: &PoolStatus, size: ByteCount) -> Option<String> {
     let usable = ByteCount(pool.space.usable_bytes);
     (size.0 / FAR_FACTOR > usable.0)
         .then(|| format!("more than {FAR_FACTOR} times the size of pool {} ({usable})", pool.name))
+}
+
+/// That the write log of a pool goes from flash to a disk without the drive of this name; none where it does not.
+fn log_to_disk(status: &Status, name: &str) -> Option<String> {
+    let is_flash = |drive: &DriveStatus| drive.class == Some(DriveClass::Flash);
+    let is_it = |drive: &&DriveStatus| drive.name == name && drive.state == DriveState::Active;
+    let (pool, drive) = status.pools.iter().find_map(|pool| Some((pool, pool.drives.iter().find(is_it)?)))?;
+    let has_room = |other: &DriveStatus| {
+        other.state == DriveState::Active && !other.leaving && !other.holds_log && other.chunklets_free > 0
+    };
+    let others = || pool.drives.iter().filter(|other| other.name != name && has_room(other));
+    // Where no drive has room, it is refused.
+    let to_disk = drive.holds_log && is_flash(drive) && !others().any(is_flash) && others().next().is_some();
+    to_disk.then(|| {
+        format!(
+            "the write log of pool {} goes from drive {name:?}, which is flash, to a disk, so durable writes become slower",
+            pool.name
+        )
+    })
 }
 
 fn without_drive(pool: &PoolStatus, drive: &DriveStatus) -> String {

@@ -34,7 +34,7 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["drive", "add", array, "--name", "n", "--path", text(&taken)], &["d1.img", "\"d1\"", "already"]),
         (
             &["drive", "replace", array, "d1", "--name", "n", "--path", new, "--size", "16MiB"],
-            &["\"n\"", "16MiB", "\"d1\"", "larger"],
+            &["\"n\"", "16MiB", "\"d1\" of 64MiB", "larger"],
         ),
         (
             &["drive", "replace", array, "d1", "--name", "d2", "--path", new, "--size", "64MiB"],
