@@ -384,7 +384,8 @@ fn overcommitment_is_told_when_it_is_made() {
     assert_eq!(printed["pools"][0]["overcommitted"], true);
     assert_eq!(printed["pools"][0]["promised_bytes"], 100_u64 << 30);
     let served = Served::start(&array, at);
-    let made = run(&["volume", "create", text(&array), "more", "--size", "50GiB", "--thin", "--json"]);
+    let create = ["volume", "create", text(&array), "more", "--size", "50GiB", "--thin", "--yes", "--json"];
+    let made = run(&create);
     let told: serde_json::Value = serde_json::from_str(&made.stdout).expect("JSON");
     let note = told["notes"][0].as_str().expect("a note");
     assert!(note.contains("150GiB are promised"), "{note}");
