@@ -32,6 +32,8 @@ use crate::opener::{NewDrive, NotOpened};
 const STATE_TRIES: u32 = 5000;
 /// How long a drive that joins may take to have what another program left on it erased: 20 MiB at most.
 const ERASE_LIMIT: Nanos = Nanos::from_secs(30);
+/// More drives are not named in a message.
+const NAMED_MAX: usize = 12;
 
 /// Where a drive that is to join lies.
 pub(super) struct NewPlace {
@@ -147,7 +149,17 @@ impl Control {
                 return Ok((number, place, member.state));
             }
         }
-        Err(AdminError::new(format!("there is no drive {name:?}; \"tier0 status\" lists the drives")))
+        let mut known = Vec::new();
+        for number in self.pools_meant(None)? {
+            let state = self.core(number).metadata.state();
+            let named = state.members().iter().filter(|member| member.state != MemberState::Removed);
+            known.extend(named.map(|member| member.name.clone()));
+        }
+        let drives = match known.len() <= NAMED_MAX {
+            true => format!("the array has {}", known.join(", ")),
+            false => "\"tier0 status\" lists the drives".to_owned(),
+        };
+        Err(AdminError::new(format!("there is no drive {name:?}; {drives}")))
     }
 
     /// Decides that the array does without this drive from now on.

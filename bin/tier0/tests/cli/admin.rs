@@ -16,10 +16,14 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
     let spare = scene.at("spare.img");
     std::fs::File::create(&spare).and_then(|file| file.set_len(64 << 20)).expect("a file");
     for (arguments, words) in [
-        (&["drive", "fail", array, "d9", "--yes"][..], &["\"d9\"", "status"][..]),
+        (&["drive", "fail", array, "d9", "--yes"][..], &["\"d9\"", "d0, d1, d2"][..]),
         (&["drive", "remove", array, "d9"], &["\"d9\""]),
         (&["drive", "replace", array, "d9", "--name", "n", "--path", new], &["\"d9\""]),
         (&["drive", "add", array, "--name", "n", "--path", new], &["new.img", "there is nothing", "--size"]),
+        (
+            &["drive", "add", array, "--name", "n", "--path", new, "--size", "4095"],
+            &["4095B", "multiple of 512B"],
+        ),
         (&["drive", "add", array, "--name", "n", "--path", new, "--size", "64KiB"], &["\"n\"", "larger"]),
         (&["drive", "add", array, "--name", "d1", "--path", new, "--size", "64MiB"], &["\"d1\"", "already"]),
         (
