@@ -157,7 +157,7 @@ fn the_demo_uses_no_directory_of_others() {
 fn a_demo_takes_time() {
     let directory = directory();
     let place = directory.path().join("demo");
-    refuse(&["demo", "--time", "0s", "--dir", text(&place)], 2, &["--time", "name a longer one"]);
+    refuse(&["demo", "--time", "0s", "--dir", text(&place)], 2, &["--time", "use a longer one"]);
     assert!(!place.exists());
     let shown = json(&["demo", "--once", "--time", "1ms", "--no-caches", "--dir", text(&place)]);
     for drive in shown["predicted"].as_array().expect("predictions") {
