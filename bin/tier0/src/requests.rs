@@ -11,7 +11,7 @@ pub(crate) struct RequestOptions {
     #[arg(short, long, value_name = "MIX", default_value = "8KiB", help_heading = "Requests")]
     block: BlockMix,
     /// Percentage of reads
-    #[arg(short, long, value_name = "PERCENT", default_value_t = 100.0, help_heading = "Requests")]
+    #[arg(short, long, value_name = "PERCENT", default_value_t = 100.0, value_parser = percent, help_heading = "Requests")]
     read: f64,
     /// Access pattern: random, sequential, zipf:THETA, or hot-cold:ACCESSES/SPACE in percent
     #[arg(short, long, value_name = "PATTERN", default_value = "random", help_heading = "Requests")]
@@ -31,6 +31,12 @@ pub(crate) struct RequestOptions {
     /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Requests")]
     pub(crate) seed: u64,
+}
+
+/// Reads a percentage.
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "it is no percentage; use a number from 0 to 100".to_owned())
 }
 
 impl RequestOptions {

@@ -185,6 +185,8 @@ async fn refused(world: &World, uri: &NbdUri, refusal: &Refusal) -> Failure {
 fn open_file(path: &Path, consent: &Consent, load: &LoadSpec) -> Result<Target, Failure> {
     let medium = match consent.writes {
         true => SystemUse::open_unused(path, || Ok(FileMedium::open(path)?), |usage| in_use(path, &usage))?,
+        // What the system uses is not to be had alone, and reading does not disturb it.
+        false if SystemUse::of(path).is_some() => FileMedium::open_to_read(path)?,
         false => FileMedium::open(path)?,
     };
     consent.check_file(path)?;

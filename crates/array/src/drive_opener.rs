@@ -14,6 +14,7 @@ use tier0_control::{
 };
 use tier0_description::{DriveDescription, class};
 use tier0_drive::OpenError;
+use tier0_drive::guard::Health;
 use tier0_pool::metadata::{superblock, survey};
 use tier0_units::{Nanos, counted};
 use tier0_world::World;
@@ -32,7 +33,7 @@ const TURN: Nanos = Nanos::from_millis(5);
 /// Opens files and devices that are to join a running array.
 pub(crate) struct MediumOpener {
     pub(crate) world: World,
-    /// Drives that this process has open, those that were given up included: no other process can open them.
+    /// Drives that this process has open, those that were given up and not removed included: no other process can open them.
     pub(crate) known: Rc<RefCell<Vec<Arc<Medium>>>>,
     /// Whether it is being asked what lies at paths.
     pub(crate) is_asking: Arc<AtomicBool>,
@@ -138,6 +139,10 @@ impl DriveOpener for MediumOpener {
             let medium = Joining { new, world, known: self.known.clone() };
             Ok(NewDrive { drive, medium: Box::new(medium), class })
         })
+    }
+
+    fn forget(&self, health: &Arc<Health>) {
+        self.known.borrow_mut().retain(|medium| !Arc::ptr_eq(medium.health(), health));
     }
 }
 

@@ -23,6 +23,7 @@ use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
 
 pub use crate::born::Born;
+use crate::flash_cache::check_size;
 use crate::log_lane::{LogLane, format_logs};
 use crate::open::Consents;
 use crate::open::examine;
@@ -148,7 +149,10 @@ pub(crate) fn new_state(
         shards,
         lanes,
     };
-    Ok(new.state(id)?)
+    let state = new.state(id)?;
+    check_size(state.geometry(), &state.flash_cache().devices, shards)
+        .map_err(|fact| ArrayError::FlashCacheTooSmall { pool: pool.name.clone(), fact })?;
+    Ok(state)
 }
 
 /// An array that runs in one world.

@@ -46,6 +46,14 @@ pub enum ArrayError {
         /// By what.
         usage: SystemUse,
     },
+    /// The flash cache cannot be divided among the shards.
+    #[error("pool {pool:?}: {fact}")]
+    FlashCacheTooSmall {
+        /// The pool.
+        pool: String,
+        /// A sentence.
+        fact: String,
+    },
     /// A drive's metadata cannot be read or written.
     #[error(transparent)]
     Pool(#[from] PoolError),

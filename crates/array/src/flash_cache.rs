@@ -18,7 +18,7 @@ use tier0_tier::{
     Disown, FlashCache, FlashError, FlashIdentity, FlashOptions, FlashPlace, FlashRoom, LocalFuture,
     announce_epoch,
 };
-use tier0_units::{ByteCount, Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES};
+use tier0_units::{ByteCount, Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount, counted};
 use tier0_world::sync::{MailSender, oneshot};
 use tier0_world::{PlantedBug, World, planted};
 use uuid::Uuid;
@@ -111,7 +111,8 @@ impl ShardFlashCache {
         let shard = Rc::new(ShardFlashCache { cache, id, geometry, members, memory, memory_max, devices });
         for device in &state.flash_cache().devices {
             if let Err(error) = shard.find(device, is_new, slots).await {
-                tracing::warn!("the flash cache on drive {} cannot be used: {error}", device.member);
+                let name = state.member(device.member).map_or("", |member| member.name.as_str());
+                tracing::warn!("the flash cache on drive {name} cannot be used: {error}");
                 shard.cache.drop_device(device.member);
                 shard.devices.0.borrow_mut().remove(&device.member);
                 disowner.disown(device.member, device.id, Some(error)).await;
@@ -207,15 +208,17 @@ impl ShardFlashCache {
             let others = devices.values().filter(|other| other.member != device.member);
             others.map(FlashCacheDevice::chunklet_count).sum()
         };
+        check_size(&self.geometry, std::slice::from_ref(device), self.id.shards)?;
         self.check_memory(others + device.chunklet_count())?;
         Ok(place(&self.geometry, device, self.id, drive))
     }
 
-    /// Whether there is memory for the tables of a cache that lies so.
+    /// Whether the parts of a cache that lies so are large enough, and there is memory for their tables.
     ///
     /// # Errors
     /// A sentence.
     pub(crate) fn check_fits(&self, placement: &FlashCachePlacement) -> Result<(), String> {
+        check_size(&self.geometry, &placement.devices, self.id.shards)?;
         self.check_memory(placement.devices.iter().map(FlashCacheDevice::chunklet_count).sum())
     }
 
@@ -234,6 +237,56 @@ impl ShardFlashCache {
     }
 }
 
+/// More chunklets of a drive are not asked for.
+const CHUNKLETS_MAX: u64 = 1 << 16;
+
+/// Whether the part that each shard has of each of these devices is large enough.
+///
+/// # Errors
+/// A sentence.
+pub(crate) fn check_size(
+    geometry: &Geometry,
+    devices: &[FlashCacheDevice],
+    shards: usize,
+) -> Result<(), String> {
+    let piece = piece_sectors(geometry, shards);
+    let is_enough = |chunklets: u64| {
+        // With one shard, its pieces are neighbours where chunklets are.
+        let front = if shards == 1 { chunklets * piece } else { piece };
+        FlashPlace::is_enough(chunklets * piece, front)
+    };
+    let Some(least) = devices.iter().map(FlashCacheDevice::chunklet_count).min() else { return Ok(()) };
+    if is_enough(least) {
+        return Ok(());
+    }
+    let cores = counted(shards as u64, "core");
+    let bytes = |chunklets: u64| SectorCount(chunklets * geometry.chunklet_sectors).bytes();
+    let has = bytes(devices.iter().map(FlashCacheDevice::chunklet_count).sum());
+    Err(match (least + 1..CHUNKLETS_MAX).find(|chunklets| is_enough(*chunklets)) {
+        Some(needed) => format!(
+            "a flash cache of {has:#} is too small for {cores}, each of which has a part of it on every drive; set \
+             flash_cache to {:#} or more, or reduce array.cores",
+            bytes(needed * devices.len() as u64)
+        ),
+        None => {
+            let larger = |chunklet: &u64| {
+                let piece = piece_of(*chunklet, shards);
+                FlashPlace::is_enough(CHUNKLETS_MAX * piece, piece)
+            };
+            let doubled =
+                std::iter::successors(Some(geometry.chunklet_sectors), |chunklet| Some(chunklet * 2));
+            let chunklet =
+                doubled.take(u32::BITS as usize).find(larger).map(|sectors| SectorCount(sectors).bytes());
+            format!(
+                "the flash cache cannot be divided among {cores}: chunklets of {:#} are too small for that; set \
+                 pool.chunklet to {:#} or more, or reduce array.cores",
+                bytes(1),
+                chunklet.unwrap_or_default()
+            )
+        }
+    })
+}
+
 /// Memory of which the tables of a cache of this size may be a part.
 pub(crate) fn memory_for_tables(flash: ByteCount) -> ByteCount {
     ByteCount(flash.0.div_ceil(BYTES_PER_TABLE_BYTE) * MEMORY_PART)
@@ -250,7 +303,11 @@ fn options_of(geometry: &Geometry, writes_per_day: u32) -> FlashOptions {
 
 /// A shard's part of a chunklet.
 fn piece_sectors(geometry: &Geometry, shards: usize) -> u64 {
-    geometry.chunklet_sectors / shards as u64 / PAGE_SECTORS * PAGE_SECTORS
+    piece_of(geometry.chunklet_sectors, shards)
+}
+
+fn piece_of(chunklet_sectors: u64, shards: usize) -> u64 {
+    chunklet_sectors / shards as u64 / PAGE_SECTORS * PAGE_SECTORS
 }
 
 /// A shard's pieces of a device.

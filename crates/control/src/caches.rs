@@ -170,7 +170,9 @@ fn told_before(before: Option<WriteCache>, now: Option<&Caching>) -> String {
     let is_volatile = |mode: WriteCache| mode == WriteCache::Volatile;
     match (before, now) {
         (Some(before), Some(now)) if is_volatile(before) != is_volatile(now.write) => {
-            format!("; connected clients keep the old mode ({before}) until they reconnect")
+            format!(
+                "; clients that are connected now, if any, keep the old mode ({before}) until they reconnect"
+            )
         }
         _ => String::new(),
     }

@@ -19,6 +19,8 @@ use crate::message::command::ShardCommand;
 
 /// How often one looks whether the state knows of a loss: for 5 s.
 const STATE_TRIES: u32 = 5000;
+/// More drives are not named in a message.
+const NAMED_MAX: usize = 12;
 pub(super) fn not_written(error: IoError) -> AdminError {
     AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
 }
@@ -77,7 +79,17 @@ impl Control {
                 return Ok((number, place, member.state));
             }
         }
-        Err(AdminError::new(format!("there is no drive {name:?}; \"tier0 status\" lists the drives")))
+        let mut known = Vec::new();
+        for number in self.pools_meant(None)? {
+            let state = self.core(number).metadata.state();
+            let named = state.members().iter().filter(|member| member.state != MemberState::Removed);
+            known.extend(named.map(|member| member.name.clone()));
+        }
+        let drives = match known.len() <= NAMED_MAX {
+            true => format!("the array has {}", known.join(", ")),
+            false => "\"tier0 status\" lists the drives".to_owned(),
+        };
+        Err(AdminError::new(format!("there is no drive {name:?}; {drives}")))
     }
 
     /// Decides that the array does without this drive from now on.
@@ -126,8 +138,11 @@ impl Control {
         if core.rebuild.is_running() {
             remedies.push("wait for the rebuild (tier0 status)");
         }
-        let is_lost = |member: &Member| member.state == MemberState::Lost;
-        if !pool.lost_members().is_empty() || core.metadata.state().members().iter().any(is_lost) {
+        let is_lost = |(place, member): (usize, &Member)| {
+            member.state == MemberState::Lost
+                || pool.lost.is_lost(place) && member.state != MemberState::Removed
+        };
+        if core.metadata.state().members().iter().enumerate().any(is_lost) {
             remedies.push("bring other drives back");
         }
         remedies.push("add a drive (tier0 drive add)");

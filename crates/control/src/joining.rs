@@ -308,10 +308,11 @@ impl Control {
         state.apply_all(&[MetaRecord::MemberAdded(joined)])?;
         let Some(lacking) = lacking(&state, leaving) else { return Ok(()) };
         Err(AdminError::new(format!(
-            "drive {name:?} of {:#} cannot take the place of {:?}: {lacking}; name a larger one, or add another one first \
-             (tier0 drive add)",
+            "drive {name:?} of {:#} cannot take the place of {:?} of {:#}: {lacking}; name a larger one, or add another one \
+             first (tier0 drive add)",
             drive.info().sectors.bytes(),
             self.core(number).drive_name(leaving),
+            ByteCount(state.member(leaving).map_or(0, |old| old.sectors) * SECTOR_BYTES),
         )))
     }
 

@@ -23,6 +23,7 @@ use super::report::{Findings, to_group, which_groups};
 use super::space::Spares;
 use super::{Control, PoolCore};
 use crate::admin::{AdminError, Health, Severity};
+use crate::message::command::ShardCommand;
 
 /// How a drive is to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +93,12 @@ impl Control {
             let core = self.core(number);
             core.given_up.borrow_mut().extend(core.lost_places_of(place));
         }
+        let to_disk = {
+            let core = self.core(number);
+            let state = core.metadata.state();
+            let wanted = core.log_members_wanted(&state);
+            log::goes_to_disk(&state, place, &wanted).map(|told| format!("; {told}")).unwrap_or_default()
+        };
         let lacks_space = self.core(number).pauses.health(place).is_some_and(|health| health.no_space);
         self.send_away(number, place, state, leave).await?;
         let held = self.core(number).metadata.state().check(&MetaRecord::MemberRemoved { member: place });
@@ -121,7 +128,7 @@ impl Control {
                 if lacks_space { NOT_ERASED } else { "" }
             ),
         };
-        Ok(format!("{done}{spares}"))
+        Ok(format!("{done}{to_disk}{spares}"))
     }
 
     /// What a lost drive may hold of lost pages is given up only with force.
@@ -171,7 +178,27 @@ impl Control {
         let name = place.name.clone();
         let group = self.group_of_member(number, leaving);
         self.join(number, group, place, Some(leaving)).await?;
-        self.retire(number, (old, leaving), &name).await
+        let smaller = self.smaller_than(number, leaving, &name);
+        let done = self.retire(number, (old, leaving), &name).await?;
+        Ok(format!("{done}{}", smaller.unwrap_or_default()))
+    }
+
+    /// That the drive of this name, which takes the place of a member, is smaller than it was; none where it is not.
+    fn smaller_than(&self, number: usize, replaced: u32, name: &str) -> Option<String> {
+        let state = self.core(number).metadata.state();
+        let chunklets = |member: &Member| state.geometry().chunklets(member.sectors);
+        let old = state.member(replaced)?;
+        let (_, new) =
+            state.members_by_place().find(|(_, member)| member.is_active() && member.name == name)?;
+        (chunklets(new) < chunklets(old)).then(|| {
+            format!(
+                "; {name} has {:#} and is smaller than {} ({:#}): what it has no room for stays on the other drives, and takes \
+                 free chunklets there",
+                ByteCount(new.sectors * SECTOR_BYTES),
+                old.name,
+                ByteCount(old.sectors * SECTOR_BYTES)
+            )
+        })
     }
 
     /// A member goes that another one has replaced, of this name, which is there.
@@ -311,11 +338,30 @@ impl Control {
             if self.member_named(&name).is_err() {
                 self.tell_left(number, &name);
             }
-            let Some(drive) = drive else { continue };
-            // Late, and only a courtesy: the pool's other drives say already that it is no member.
             let control = self.clone();
-            self.world.spawn(async move { control.erase_superblock(&name, &drive, id).await }).detach();
+            let end = async move {
+                // Late, and only a courtesy: the pool's other drives say already that it is no member.
+                if let Some(drive) = &drive {
+                    control.erase_superblock(&name, drive, id).await;
+                }
+                control.close_drive(number, place, drive).await;
+            };
+            self.world.spawn(end).detach();
         }
+    }
+
+    /// Closes and unlocks the drive of a member that has left, in every shard, so that its file can be deleted and its device
+    /// used.
+    async fn close_drive(&self, number: usize, place: u32, drive: Option<DriveHandle>) {
+        // A drive that hangs stays open, and what lies there cannot join again before its last write has ended.
+        let Some(opener) = &self.opener else { return };
+        let Some(health) = self.core(number).pauses.forget(place) else { return };
+        let member = place as usize;
+        // What a shard still has to write to or to flush there needs neither.
+        self.pools[number].lost.set_lost(member);
+        opener.forget(&health);
+        self.ask_all(|reply| ShardCommand::CloseDrive { pool: number, member, reply }).await;
+        drive.inspect(|drive| drive.close());
     }
 
     /// Erases the superblock on the drive of a member that has left, unless it has joined again meanwhile.

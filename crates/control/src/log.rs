@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use tier0_journal::COPIES_MAX;
 use tier0_pool::{
-    ChunkletAddress, DriveRole, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaRecord, PoolState,
+    ChunkletAddress, DriveClass, DriveRole, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaRecord,
+    PoolState,
 };
 use tier0_units::{ByteCount, SECTOR_BYTES, counted, named};
 use tier0_world::IoError;
@@ -234,6 +235,21 @@ fn chunklets_of_a_copy(state: &PoolState) -> u64 {
     let rings = &state.log().rings;
     let sectors = rings.first().and_then(|ring| ring.copies.first()).map_or(0, |copy| copy.sectors);
     (sectors * rings.len() as u64).div_ceil(state.geometry().chunklet_sectors)
+}
+
+/// That a copy of the log that a member of flash has goes to a disk when the member leaves, and to which; none where it does
+/// not.
+pub(super) fn goes_to_disk(state: &PoolState, member: u32, wanted: &BTreeSet<u32>) -> Option<String> {
+    let is_flash = |member: u32| state.member(member).is_some_and(|known| known.class == DriveClass::Flash);
+    let has_one = state.log().copies().any(|copy| copy.member == member);
+    let to = place_for(state, Some(member), wanted).filter(|_| has_one && is_flash(member))?.drive;
+    let name = state.member(to).map_or("", |known| known.name.as_str());
+    (!is_flash(to)).then(|| {
+        format!(
+            "its copy of the write log goes to drive {name}, a disk, so durable writes become slower: add a flash drive and \
+             move it there (tier0 drive add --class flash, then tier0 pool log)"
+        )
+    })
 }
 
 /// How many chunklets side by side lack for the copy of the log that a member has, if it is to leave.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tier0_description::DriveDescription;
 use tier0_drive::DriveHandle;
+use tier0_drive::guard::Health;
 use tier0_pool::DriveClass;
 use tier0_world::World;
 use uuid::Uuid;
@@ -33,6 +34,9 @@ pub trait DriveOpener {
     /// Opens a drive; a missing file is made where the description has a size. `force` permits that it holds something,
     /// and that it is one that the array has open and has given up. Nothing else in this world waits for it.
     fn open(&self, description: DriveDescription, force: bool) -> Answer<'_, Result<NewDrive, NotOpened>>;
+
+    /// The drive of this health has left, and is about to be closed.
+    fn forget(&self, health: &Arc<Health>);
 }
 
 /// From what every shard makes its own drive.

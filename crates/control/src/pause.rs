@@ -80,6 +80,13 @@ impl Pauses {
         self.healths.borrow().get(&member).map(|health| health.snapshot())
     }
 
+    /// The health of a member's drive that is to be closed, unless writes from before it was lost may still change it.
+    pub(super) fn forget(&self, member: u32) -> Option<Arc<Health>> {
+        let mut healths = self.healths.borrow_mut();
+        let is_quiet = healths.get(&member).is_some_and(|health| health.strays() == 0);
+        is_quiet.then(|| healths.remove(&member)).flatten()
+    }
+
     /// Whether a member's drive is a block device.
     pub(super) fn is_on_device(&self, member: u32) -> bool {
         self.devices.borrow().contains(&member)

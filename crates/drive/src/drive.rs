@@ -143,6 +143,10 @@ pub trait Drive {
 
     /// What was opened anew is the drive that it was: all its handles use it from now on. Until then only this handle does.
     fn accept(&self) {}
+
+    /// It has left its pool: what lies below is closed and unlocked as soon as every handle of it was told so. It carries out
+    /// nothing any more.
+    fn close(&self) {}
 }
 
 /// A shared drive with the calls that the engine uses.

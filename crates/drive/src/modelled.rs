@@ -34,6 +34,14 @@ enum Held {
     Drive(DriveHandle),
 }
 
+impl Held {
+    fn close(&self) {
+        if let Held::Drive(drive) = self {
+            drive.close();
+        }
+    }
+}
+
 impl From<Content> for Held {
     fn from(content: Content) -> Held {
         match content {
@@ -217,6 +225,10 @@ impl Drive for DiskDrive {
         &self.0.world
     }
 
+    fn close(&self) {
+        self.held().close();
+    }
+
     fn submit(&self, command: Command, completion: Completion) {
         self.execute(command, completion);
     }
@@ -281,6 +293,10 @@ impl Drive for FlashDrive {
 
     fn world(&self) -> &World {
         &self.0.world
+    }
+
+    fn close(&self) {
+        self.held().close();
     }
 
     fn submit(&self, command: Command, completion: Completion) {

@@ -40,6 +40,11 @@ pub struct FlashPlace {
 }
 
 impl FlashPlace {
+    /// Whether a part of so many sectors, of which so many at its front are neighbours, is large enough.
+    pub fn is_enough(sectors: u64, front_run_sectors: u64) -> bool {
+        Shape::of(sectors / PAGE_SECTORS, front_run_sectors / PAGE_SECTORS).is_some()
+    }
+
     pub(crate) fn check(&self) -> Result<(), FlashError> {
         let end = self.drive.info().sectors.0;
         let is_aligned = |number: u64| number.is_multiple_of(PAGE_SECTORS);
@@ -99,18 +104,21 @@ impl Shape {
     pub(crate) fn new(place: &FlashPlace) -> Result<Shape, FlashError> {
         place.check()?;
         let pages = place.pages();
-        let run = place.front_run_pages();
+        Shape::of(pages, place.front_run_pages()).ok_or(FlashError::TooSmall { pages })?
+    }
+
+    /// That of a part of so many pages, of which so many at its front are neighbours; none where that is too small.
+    fn of(pages: u64, run: u64) -> Option<Result<Shape, FlashError>> {
         let ring_blocks = (pages / RING_SHARE).clamp(RING_BLOCKS_MIN, RING_BLOCKS_MAX);
         let most = (run.saturating_sub(HEADER_PAGES) / RING_COPIES).saturating_sub(RING_HEADER_PAGES);
         let mut shape = Shape { sets: 1, ring_blocks: ring_blocks.min(most), ways: 0 };
-        let ring_blocks = shape.ring_blocks;
         let lines = pages.saturating_sub(shape.front_pages()) / LINE_PAGES;
-        shape.sets = u32::try_from((lines / WAYS_AT_FORMAT).max(1)).map_err(|_| FlashError::BadPieces)?;
-        shape.ways = shape.ways_in(place);
-        if ring_blocks < RING_BLOCKS_MIN || shape.ways == 0 {
-            return Err(FlashError::TooSmall { pages });
-        }
-        Ok(shape)
+        let Ok(sets) = u32::try_from((lines / WAYS_AT_FORMAT).max(1)) else {
+            return Some(Err(FlashError::BadPieces));
+        };
+        shape.sets = sets;
+        shape.ways = shape.ways_of(pages).min(WAYS_MAX);
+        (shape.ring_blocks >= RING_BLOCKS_MIN && shape.ways > 0).then_some(Ok(shape))
     }
 
     /// Whether the front is where a ring can be.
@@ -131,7 +139,11 @@ impl Shape {
     }
 
     fn all_ways_in(&self, place: &FlashPlace) -> u64 {
-        place.pages().saturating_sub(self.front_pages()) / self.way_pages()
+        self.ways_of(place.pages())
+    }
+
+    fn ways_of(&self, pages: u64) -> u64 {
+        pages.saturating_sub(self.front_pages()) / self.way_pages()
     }
 
     pub(crate) fn front_pages(&self) -> u64 {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tier0_control::admin::{AdminReply, AdminRequest, DriveStatus, PoolStatus, Status};
 use tier0_description::Description;
 use tier0_description::facts::DriveState;
-use tier0_pool::Space;
+use tier0_pool::{DriveClass, Space};
 use tier0_units::{ByteCount, counted, named};
 
 use super::config::facts;
@@ -22,8 +22,8 @@ use crate::patience::within;
 /// How long files may take that the array file or the server names.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
-/// A thin volume that is to become larger than so many times its pool takes consent: most likely the size is a typing error.
-const RESIZE_FACTOR: u64 = 10;
+/// A thin volume that is to be larger than so many times its pool takes consent: most likely the size is a typing error.
+const FAR_FACTOR: u64 = 10;
 
 /// How the answer is given.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -217,7 +217,8 @@ fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreeme
     let costs = matches!(
         request,
         AdminRequest::DriveFail { .. }
-            | AdminRequest::DriveRemove { force: true, .. }
+            | AdminRequest::DriveRemove { stop: false, .. }
+            | AdminRequest::VolumeCreate { thin: true, .. }
             | AdminRequest::VolumeDelete { .. }
             | AdminRequest::VolumeResize { .. }
             | AdminRequest::VolumeShrink { .. }
@@ -231,7 +232,8 @@ fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreeme
 
 /// Nothing is asked for what would be refused.
 fn check_feasible(server: &Addressee, request: &AdminRequest) -> Result<(), Failure> {
-    let (AdminRequest::DriveFail { drive } | AdminRequest::DriveRemove { drive, .. }) = request else {
+    let (AdminRequest::DriveFail { drive } | AdminRequest::DriveRemove { drive, force: true, .. }) = request
+    else {
         return Ok(());
     };
     match server.ask(&AdminRequest::CouldFail { drive: drive.clone() })? {
@@ -280,6 +282,7 @@ fn overwriting(
 /// What the request costs; none where it costs nothing, or names what is not there: the array says so.
 fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
     match request {
+        AdminRequest::DriveRemove { drive: name, force: false, .. } => log_to_disk(status, name),
         AdminRequest::DriveFail { drive: name } | AdminRequest::DriveRemove { drive: name, .. } => {
             let found = |pool: &'_ PoolStatus| pool.drives.iter().position(|drive| drive.name == *name);
             let (pool, place) = status.pools.iter().find_map(|pool| Some((pool, found(pool)?)))?;
@@ -305,16 +308,22 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
             let found = |pool: &'_ PoolStatus| pool.volumes.iter().position(|volume| volume.name == *name);
             let (pool, place) = status.pools.iter().find_map(|pool| Some((pool, found(pool)?)))?;
             let volume = &pool.volumes[place];
-            let is_far = size.0 / RESIZE_FACTOR > pool.space.usable_bytes && size.0 > volume.size_bytes;
             // A thick one is refused.
-            (is_far && volume.thin).then(|| {
-                format!(
-                    "volume {name:?} grows from {} to {size}, more than {RESIZE_FACTOR} times the size of pool {} ({})",
-                    ByteCount(volume.size_bytes),
-                    pool.name,
-                    ByteCount(pool.space.usable_bytes)
-                )
-            })
+            let grows = volume.thin && size.0 > volume.size_bytes;
+            let far_beyond = far_beyond(pool, *size).filter(|_| grows)?;
+            Some(format!(
+                "volume {name:?} grows from {} to {size}, {far_beyond}",
+                ByteCount(volume.size_bytes)
+            ))
+        }
+        AdminRequest::VolumeCreate { pool: meant, name, size, .. } => {
+            let mut meant = status.pools.iter().filter(|one| meant.as_ref().is_none_or(|it| one.name == *it));
+            // Of several, one is to be named, and what has the name already is refused.
+            let (pool, None) = (meant.next()?, meant.next()) else { return None };
+            let mut volumes = status.pools.iter().flat_map(|pool| &pool.volumes);
+            let is_new = volumes.all(|volume| volume.name != *name);
+            let far_beyond = far_beyond(pool, *size).filter(|_| is_new)?;
+            Some(format!("volume {name:?} of {size} is created, {far_beyond}"))
         }
         AdminRequest::VolumeShrink { volume: name, size, .. } => {
             let mut volumes = status.pools.iter().flat_map(|pool| &pool.volumes);
@@ -328,6 +337,32 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// That a thin volume of this size is most likely a slip; none where it need not be.
+fn far_beyond(pool: &PoolStatus, size: ByteCount) -> Option<String> {
+    let usable = ByteCount(pool.space.usable_bytes);
+    (size.0 / FAR_FACTOR > usable.0)
+        .then(|| format!("more than {FAR_FACTOR} times the size of pool {} ({usable})", pool.name))
+}
+
+/// That the write log of a pool goes from flash to a disk without the drive of this name; none where it does not.
+fn log_to_disk(status: &Status, name: &str) -> Option<String> {
+    let is_flash = |drive: &DriveStatus| drive.class == Some(DriveClass::Flash);
+    let is_it = |drive: &&DriveStatus| drive.name == name && drive.state == DriveState::Active;
+    let (pool, drive) = status.pools.iter().find_map(|pool| Some((pool, pool.drives.iter().find(is_it)?)))?;
+    let has_room = |other: &DriveStatus| {
+        other.state == DriveState::Active && !other.leaving && !other.holds_log && other.chunklets_free > 0
+    };
+    let others = || pool.drives.iter().filter(|other| other.name != name && has_room(other));
+    // Where no drive has room, it is refused.
+    let to_disk = drive.holds_log && is_flash(drive) && !others().any(is_flash) && others().next().is_some();
+    to_disk.then(|| {
+        format!(
+            "the write log of pool {} goes from drive {name:?}, which is flash, to a disk, so durable writes become slower",
+            pool.name
+        )
+    })
 }
 
 fn without_drive(pool: &PoolStatus, drive: &DriveStatus) -> String {

@@ -209,18 +209,21 @@ fn look(description: &Description, file: &Path) -> Result<Looked, Failure> {
 }
 
 /// Why an array may exist although none of its drives is connected: a server of it has written events.
-fn trace_of_array(description: &Description) -> Option<String> {
+pub(crate) fn trace_of_array(description: &Description) -> Option<String> {
     let events = description.events.as_deref().filter(|events| events.exists())?;
     Some(format!(
         "{events:?} holds events of this array, so its drives may be disconnected or not mounted; connect them, or remove that \
-         file if the array is new"
+         file, or use \"tier0 create --yes\", if the array is new"
     ))
 }
 
 /// With the layout of an array that does not exist, and what is to be told of it.
 fn laid_out(state: State, (mut refusals, mut told): Findings, layout: Rehearsal) -> Looked {
     told.extend(layout.pools.iter().filter_map(PoolLayout::overcommitment));
-    let held = layout.overwrites.iter().map(|held| held.text.clone());
+    let held = layout
+        .overwrites
+        .iter()
+        .map(|held| held.text.replace("add --force to", "use \"tier0 create --force\" to"));
     refusals.extend(held);
     Looked { state, refusals, told, layout: Some(layout) }
 }
@@ -232,9 +235,12 @@ fn laid_out(state: State, (mut refusals, mut told): Findings, layout: Rehearsal)
 fn not_created(description: &Description, file: &Path, error: ArrayError) -> Result<Rehearsal, Failure> {
     let is_not_created = error.is_without_pool();
     match served_already(description, file, error) {
-        Failure::Input(text) if is_not_created => rehearse_creation(description).map_err(|fault| {
+        Failure::Input(_) if is_not_created => rehearse_creation(description).map_err(|fault| {
             let fault = Failure::input(fault).text().unwrap_or_default();
-            Failure::Input(format!("{text}, which would refuse this file: {fault}"))
+            Failure::Input(format!(
+                "{fault} (array {:?} does not exist yet, and \"tier0 create\" would refuse this file)",
+                description.name
+            ))
         }),
         failure => Err(failure),
     }

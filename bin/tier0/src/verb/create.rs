@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use tier0_array::ArrayError;
-use tier0_array::open::{CreateOptions, GroupLayout, OpenArray, create};
+use tier0_array::open::{CreateOptions, GroupLayout, OpenArray, create, is_virtual, rehearse_creation};
 use tier0_description::Description;
 use tier0_units::{ByteCount, named};
 
 use super::asking::Agreement;
+use super::check::trace_of_array;
 use super::layout;
 use crate::consent;
 use crate::control::{check_not_served, served_already};
@@ -92,6 +93,14 @@ struct CreatedVolume<'a> {
 /// Creates it.
 pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
     let description = Description::read(&verb.array).map_err(Failure::input)?;
+    if is_virtual(&description) {
+        return Err(Failure::Input(format!(
+            "all drives of array {:?} are modelled, so there is nothing to create it on; run it in virtual time with \"tier0 load \
+             {file}\" or \"tier0 lab profile {file}\", or add paths",
+            description.name,
+            file = verb.array.display()
+        )));
+    }
     if let Some(ram) = description.drives.iter().find(|drive| drive.path.is_none()) {
         return Err(Failure::Input(format!(
             "drive {:?} is in memory, so an array created on it would not persist; add path, or run \
@@ -104,6 +113,12 @@ pub(crate) fn run(verb: &Create) -> Result<(), Failure> {
     // Its drives' files may be deleted under it, and new ones would be made beside.
     check_not_served(&description)?;
     let notes = description.all_notes();
+    // What is refused for another reason, or overwritten with consent, is not asked for here.
+    if let Some(trace) = trace_of_array(&description).filter(|_| !verb.force)
+        && rehearse_creation(&description).is_ok_and(|rehearsal| rehearsal.overwrites.is_empty())
+    {
+        consent::obtain(&trace, verb.agreement.yes)?;
+    }
     let array = match create(&description, CreateOptions::default()) {
         Err(
             held

@@ -206,8 +206,8 @@ impl Sheet {
     fn of(array: &OpenArray) -> Sheet {
         let drives = |count| counted(count as u64, "drive");
         let pools = array.pools().map(|pool| match pool.drives_lost {
-            0 => format!("pool {}: {} over {}", pool.name, pool.level, drives(pool.drives)),
-            lost => format!("pool {}: {} over {}, {lost} LOST", pool.name, pool.level, drives(pool.drives)),
+            0 => format!("pool {}: {}, {}", pool.name, pool.level, drives(pool.drives)),
+            lost => format!("pool {}: {}, {}, {lost} LOST", pool.name, pool.level, drives(pool.drives)),
         });
         Sheet {
             array: array.name().to_owned(),

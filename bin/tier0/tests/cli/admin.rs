@@ -17,10 +17,14 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
     let spare = scene.at("spare.img");
     std::fs::File::create(&spare).and_then(|file| file.set_len(64 << 20)).expect("a file");
     for (arguments, words) in [
-        (&["drive", "fail", array, "d9", "--yes"][..], &["\"d9\"", "status"][..]),
+        (&["drive", "fail", array, "d9", "--yes"][..], &["\"d9\"", "d0, d1, d2"][..]),
         (&["drive", "remove", array, "d9"], &["\"d9\""]),
         (&["drive", "replace", array, "d9", "--name", "n", "--path", new], &["\"d9\""]),
         (&["drive", "add", array, "--name", "n", "--path", new], &["new.img", "there is nothing", "--size"]),
+        (
+            &["drive", "add", array, "--name", "n", "--path", new, "--size", "4095"],
+            &["4095B", "multiple of 512B"],
+        ),
         (&["drive", "add", array, "--name", "n", "--path", new, "--size", "64KiB"], &["\"n\"", "larger"]),
         (&["drive", "add", array, "--name", "d1", "--path", new, "--size", "64MiB"], &["\"d1\"", "already"]),
         (
@@ -35,7 +39,7 @@ fn what_is_asked_for_wrongly_is_refused_and_changes_nothing() {
         (&["drive", "add", array, "--name", "n", "--path", text(&taken)], &["d1.img", "\"d1\"", "already"]),
         (
             &["drive", "replace", array, "d1", "--name", "n", "--path", new, "--size", "16MiB"],
-            &["\"n\"", "16MiB", "\"d1\"", "larger"],
+            &["\"n\"", "16MiB", "\"d1\" of 64MiB", "larger"],
         ),
         (
             &["drive", "replace", array, "d1", "--name", "d2", "--path", new, "--size", "64MiB"],
@@ -114,6 +118,8 @@ fn the_removal_of_a_drive_that_is_rebuilt_costs_nothing() {
     status_when(array, is_whole);
     let told = succeed(&["drive", "remove", array, "d2", "--yes"]).replace('\n', " ");
     assert!(told.contains("is forgotten") && told.contains("nothing is less redundant"), "{told}");
+    let old = directory.path().join("d2.img");
+    assert!((0..200).any(|_| is_free(&old) || wait()), "the server keeps the file of a removed drive open");
     served.stop();
 }
 
@@ -164,12 +170,20 @@ fn where_a_drive_was_that_has_left_is_remembered() {
     // Its superblock goes a moment later.
     let is_erased = || !run(&add).stderr.contains("still has it open");
     assert!((0..200).any(|_| is_erased() || wait()), "its superblock stays");
+    assert!((0..200).any(|_| is_free(&old) || wait()), "the server keeps the file of a replaced drive open");
     refuse(&add, 2, &["\"d1\" lay", "left pool \"pool0\"", "--force"]);
     let (array, directory) = (array.to_owned(), scene.stop_and_keep());
     let told = succeed(&["check", &array]).replace("\n    ", " ");
     assert!(told.contains("since drive \"d1\" was removed from pool \"pool0\""), "{told}");
     assert!(!told.contains("not tier0's"), "{told}");
     drop(directory);
+}
+
+/// Whether no process has a file open that it uses as a drive.
+fn is_free(drive: &std::path::Path) -> bool {
+    let file = std::fs::File::open(drive).expect("it is there");
+    let lock = rustix::fs::FlockOperation::NonBlockingLockExclusive;
+    rustix::fs::flock(&file, lock).is_ok()
 }
 
 /// Lets another process go on; false.

@@ -278,7 +278,9 @@ fn check_finds_what_create_would_refuse() {
     let small = right.replacen("size = \"64MiB\"", "size = \"1MiB\"", 1);
     // It said "use a smaller chunklet", which does not work.
     let chunklet = right.replacen("raid = \"raid1\"", "raid = \"raid1\"\nchunklet = \"1MiB\"", 1);
+    let nowhere = right.replacen("/d{n}.img", "/none/d{n}.img", 1);
     let refused = [
+        (nowhere, "none/d0.img\": No such file"),
         (large, "volume \"lun0\""),
         (small, "drive \"d0\""),
         (chunklet, "increase pool.chunklet to 2MiB or more"),
@@ -382,7 +384,8 @@ fn overcommitment_is_told_when_it_is_made() {
     assert_eq!(printed["pools"][0]["overcommitted"], true);
     assert_eq!(printed["pools"][0]["promised_bytes"], 100_u64 << 30);
     let served = Served::start(&array, at);
-    let made = run(&["volume", "create", text(&array), "more", "--size", "50GiB", "--thin", "--json"]);
+    let create = ["volume", "create", text(&array), "more", "--size", "50GiB", "--thin", "--yes", "--json"];
+    let made = run(&create);
     let told: serde_json::Value = serde_json::from_str(&made.stdout).expect("JSON");
     let note = told["notes"][0].as_str().expect("a note");
     assert!(note.contains("150GiB are promised"), "{note}");

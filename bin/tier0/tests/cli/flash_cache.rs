@@ -160,3 +160,17 @@ fn a_recovered_pool_believes_no_flash_cache() {
     assert_eq!(number(&cache_of(&status(array))["loaded_lines"]), 0);
     served.stop();
 }
+
+/// `create` took a flash cache of which no shard could use its part, and the server complained once per shard.
+#[test]
+fn a_flash_cache_too_small_for_the_cores_is_refused() {
+    let directory = directory();
+    let fields = "flash_cache = \"16MiB\"";
+    let many = array_of(directory.path(), fields).replace("cores = 2", "cores = 16");
+    let array = file(directory.path(), "array.toml", &many);
+    let words = ["16 cores", "chunklets of 4MiB", "pool.chunklet to 8MiB", "array.cores"];
+    refuse(&["check", text(&array)], 2, &words);
+    refuse(&["create", text(&array)], 2, &words);
+    let large = many.replace("chunklet = \"4MiB\"", "chunklet = \"8MiB\"");
+    succeed(&["check", text(&file(directory.path(), "array.toml", &large))]);
+}

@@ -177,3 +177,29 @@ fn an_ssd_that_was_lost_is_a_cache_again_when_it_is_taken_back() {
     assert_eq!(drive(&now, "ssd2")["for_data"], Value::Bool(false));
     served.stop();
 }
+
+/// The write log moved from an SSD to a disk, and a drive was replaced by a smaller one, without a word.
+#[test]
+fn what_makes_the_array_slower_or_smaller_is_told() {
+    let directory = directory();
+    let array = file(directory.path(), "array.toml", &array_of(directory.path()));
+    let array = text(&array);
+    succeed(&["create", array]);
+    let served = Served::start(Path::new(array), directory.path());
+    let place = |name: &str| directory.path().join(name);
+    let spare = place("spare.img");
+    let disk = ["--name", "spare", "--path", text(&spare), "--size", "128MiB", "--class", "disk"];
+    succeed(&[&["drive", "add", array], &disk[..]].concat());
+    refuse(
+        &["drive", "remove", array, "ssd1"],
+        2,
+        &["write log of pool pool0", "\"ssd1\"", "to a disk", "--yes"],
+    );
+    let told = succeed(&["drive", "remove", array, "ssd1", "--yes"]).replace('\n', " ");
+    assert!(told.contains("write log goes to drive spare, a disk"), "{told}");
+    let small = place("small.img");
+    let small = ["--name", "small", "--path", text(&small), "--size", "96MiB", "--class", "disk"];
+    let told = succeed(&[&["drive", "replace", array, "disk1"], &small[..]].concat()).replace('\n', " ");
+    assert!(told.contains("small has 96MiB and is smaller than disk1 (128MiB)"), "{told}");
+    served.stop();
+}

@@ -114,6 +114,9 @@ fn a_volume_grows_beyond_all_measure_only_with_consent() {
     succeed(&[&grow("900TiB")[..], &["--yes"]].concat());
     // It is so already, and there is nothing to agree to.
     succeed(&grow("900TiB"));
+    let create = ["volume", "create", array, "far", "--size", "900TiB", "--thin"];
+    refuse(&create, 2, &["\"far\" of 900TiB", "10 times the size of pool pool0", "--yes"]);
+    succeed(&[&create[..], &["--yes"]].concat());
     scene.stop();
 }
 

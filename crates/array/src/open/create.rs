@@ -14,7 +14,7 @@ use tier0_drive::{DriveHandle, SystemUse};
 use tier0_plan::{Lanes, PoolDrives, fill};
 use tier0_pool::metadata::{OtherDrive, Survey, survey};
 use tier0_pool::{DATA_START_SECTORS, PoolState, foreign};
-use tier0_units::SectorCount;
+use tier0_units::{SECTOR_BYTES, SectorCount};
 use uuid::Uuid;
 
 use super::assemble::consents_of;
@@ -198,6 +198,11 @@ fn create_in_memory(
 pub(crate) fn open_new_medium(drive: &DriveDescription, force: bool) -> Result<NewMedium, ArrayError> {
     let mut made = MadeFiles(Vec::new());
     if is_to_be_made(drive) {
+        if let Some(size) = drive.size.filter(|size| !size.0.is_multiple_of(SECTOR_BYTES)) {
+            let fact =
+                format!("cannot be created with {size:#}; set the size to a multiple of {SECTOR_BYTES}B");
+            return Err(ArrayError::Unusable { drive: drive.name.clone(), fact });
+        }
         check_room(std::iter::once(drive))?;
         made.make(drive)?;
     }

@@ -7,7 +7,7 @@ use tier0_catalog::Catalog;
 use tier0_control::{DriveSource, Harm, Moved};
 use tier0_description::DriveDescription;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_drive::{Content, DriveHandle, FileMedium, RamMedium};
+use tier0_drive::{Content, DriveHandle, FileMedium, OpenError, RamMedium, SystemUse};
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::World;
 
@@ -38,7 +38,7 @@ impl Medium {
         let base = match (&description.path, description.ram) {
             (Some(path), _) => {
                 let opened = FileMedium::open(path);
-                Base::File(opened.map_err(|error| ArrayError::of_opening(&description.name, error))?)
+                Base::File(opened.map_err(|error| not_opened(&description.name, path, error))?)
             }
             (None, Some(size)) => {
                 let memory =
@@ -233,6 +233,15 @@ impl Medium {
             Base::File(file) => file.info().sectors,
             Base::Ram(_, size) => SectorCount::in_bytes(*size),
         }
+    }
+}
+
+/// Why a drive cannot be opened: the system itself may have it.
+fn not_opened(name: &str, path: &Path, error: OpenError) -> ArrayError {
+    let is_busy = matches!(error, OpenError::Busy { .. });
+    match SystemUse::of(path).filter(|_| is_busy) {
+        Some(usage) => ArrayError::InUse { drive: name.to_owned(), path: path.to_owned(), usage },
+        None => ArrayError::of_opening(name, error),
     }
 }
 

@@ -102,6 +102,11 @@ impl Shard {
             ShardCommand::ConfirmLogCopy { pool, member, reply } => {
                 let _ = reply.send(self.pool(pool).confirm_log_copies(member));
             }
+            ShardCommand::CloseDrive { pool, member, reply } => {
+                let drive = self.pool(pool).slot_io.raid().members().drive(member);
+                drive.inspect(|drive| drive.close());
+                let _ = reply.send(());
+            }
             ShardCommand::Join { pool, member, source, control, reply } => {
                 let joined = source.drive_in(&self.world).map(|drive| {
                     MemberJudge::appoint(&drive, pool, member, &control);

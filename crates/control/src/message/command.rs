@@ -191,6 +191,15 @@ pub enum ShardCommand {
         /// Told when the shard has it; a sentence where it cannot be used.
         reply: oneshot::Sender<Result<(), String>>,
     },
+    /// Close a drive that is no member any more.
+    CloseDrive {
+        /// The pool's number in the array.
+        pool: usize,
+        /// The place that it had.
+        member: usize,
+        /// Told when the shard has it no more.
+        reply: oneshot::Sender<()>,
+    },
 }
 
 /// How a volume uses the caches from now on.

@@ -130,6 +130,19 @@ impl std::fmt::Display for HeldAs {
     }
 }
 
+impl OpenError {
+    /// What the system says of opening `path`.
+    fn of(path: &Path, error: io::Error) -> OpenError {
+        let path = path.to_owned();
+        match error.kind() {
+            io::ErrorKind::NotFound => OpenError::Missing { path },
+            io::ErrorKind::ResourceBusy => OpenError::Busy { path, held: HeldAs::Itself },
+            io::ErrorKind::IsADirectory => OpenError::NotADrive { path },
+            _ => OpenError::System { path, source: error },
+        }
+    }
+}
+
 /// An open, locked file or device; every shard opens its own drive on it.
 pub struct FileMedium {
     path: PathBuf,
@@ -150,7 +163,18 @@ impl FileMedium {
     /// Opens and locks `path`. What another process holds is waited for, for at most 5 s: the kernel takes its time to
     /// close what a killed process had.
     pub fn open(path: &Path) -> Result<Arc<FileMedium>, OpenError> {
-        let opened = open_locked(path, None, HELD_TRIES)?;
+        Ok(FileMedium::of(path, open_locked(path, None, HELD_TRIES)?))
+    }
+
+    /// Opens `path` for reads alone, whoever else uses it: it is not locked.
+    pub fn open_to_read(path: &Path) -> Result<Arc<FileMedium>, OpenError> {
+        let (file, direct) = open_direct(path, Purpose::Read).map_err(|error| OpenError::of(path, error))?;
+        let kind = file.metadata().map_err(|error| OpenError::of(path, error))?.file_type();
+        let measured = OpenFile::measured(file, kind.is_block_device(), direct, Claims::default());
+        Ok(FileMedium::of(path, measured.map_err(|error| OpenError::of(path, error))?))
+    }
+
+    fn of(path: &Path, opened: OpenFile) -> Arc<FileMedium> {
         let info = DriveInfo {
             name: path.display().to_string(),
             sectors: opened.sectors,
@@ -163,7 +187,7 @@ impl FileMedium {
         let is_file = opened.file.metadata().is_ok_and(|about| about.is_file());
         let opened_at = if is_file { place_of(&opened.file) } else { None };
         let openings = Openings::new(opened.file.into(), opened.claims);
-        Ok(Arc::new(FileMedium {
+        Arc::new(FileMedium {
             path,
             openings,
             info,
@@ -171,7 +195,7 @@ impl FileMedium {
             submission: opened.submission,
             opened_at,
             was_cut: AtomicBool::new(false),
-        }))
+        })
     }
 
     /// Opens `path` to look at what another process holds: for reading, and not locked.
@@ -386,13 +410,8 @@ fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<Ope
     let system = |source| OpenError::System { path: path.to_owned(), source };
     let busy = |held| OpenError::Busy { path: path.to_owned(), held };
     let is_held = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
-    let (file, direct) =
-        retry_while_busy(tries, || open_direct(path), is_held).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => OpenError::Missing { path: path.to_owned() },
-            io::ErrorKind::ResourceBusy => busy(HeldAs::Itself),
-            io::ErrorKind::IsADirectory => OpenError::NotADrive { path: path.to_owned() },
-            _ => system(error),
-        })?;
+    let (file, direct) = retry_while_busy(tries, || open_direct(path, Purpose::Use), is_held)
+        .map_err(|error| OpenError::of(path, error))?;
     let kind = file.metadata().map_err(system)?.file_type();
     if !kind.is_file() && !kind.is_block_device() {
         return Err(OpenError::NotADrive { path: path.to_owned() });
@@ -423,15 +442,19 @@ fn open_locked(path: &Path, known: Option<&Arc<Hold>>, tries: u32) -> Result<Ope
     if kind.is_file() && !is_at(path, &file).map_err(system)? {
         return Err(OpenError::Missing { path: path.to_owned() });
     }
-    let bytes =
-        rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|errno| system(errno.into()))?;
-    let is_device = kind.is_block_device();
-    let magic = rustix::fs::fstatfs(&file).ok().filter(|_| !is_device).map(|about| about.f_type as u64);
-    let block_sectors = if direct { direct_block_sectors(&file, magic) } else { 1 };
-    let is_served = magic.is_some_and(|magic| SERVED_MAGICS.contains(&magic));
-    let submission = if is_served { Submission::Apart } else { Submission::Direct };
-    let sectors = bytes / SECTOR_BYTES / u64::from(block_sectors) * u64::from(block_sectors);
-    Ok(OpenFile { file, claims, direct, sectors: SectorCount(sectors), block_sectors, submission })
+    OpenFile::measured(file, kind.is_block_device(), direct, claims).map_err(system)
+}
+
+impl OpenFile {
+    fn measured(file: File, is_device: bool, direct: bool, claims: Claims) -> io::Result<OpenFile> {
+        let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
+        let magic = rustix::fs::fstatfs(&file).ok().filter(|_| !is_device).map(|about| about.f_type as u64);
+        let block_sectors = if direct { direct_block_sectors(&file, magic) } else { 1 };
+        let is_served = magic.is_some_and(|magic| SERVED_MAGICS.contains(&magic));
+        let submission = if is_served { Submission::Apart } else { Submission::Direct };
+        let sectors = bytes / SECTOR_BYTES / u64::from(block_sectors) * u64::from(block_sectors);
+        Ok(OpenFile { file, claims, direct, sectors: SectorCount(sectors), block_sectors, submission })
+    }
 }
 
 /// Whether the system takes no writes for a device, although it lets one open it for them.
@@ -468,14 +491,24 @@ fn lock(file: &File, tries: u32) -> rustix::io::Result<()> {
     retry_while_busy(tries, attempt, |error| *error == rustix::io::Errno::WOULDBLOCK)
 }
 
-/// Opens with O_DIRECT, or without where the file system refuses that; block devices exclusively.
-fn open_direct(path: &Path) -> io::Result<(File, bool)> {
+/// For what a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To read and write it, as nobody else does.
+    Use,
+    Read,
+}
+
+/// Opens with O_DIRECT, or without where the file system refuses that; block devices that are to be used exclusively.
+fn open_direct(path: &Path, purpose: Purpose) -> io::Result<(File, bool)> {
+    let writes = purpose == Purpose::Use;
     let exclusive = match std::fs::metadata(path) {
-        Ok(metadata) if metadata.file_type().is_block_device() => libc::O_EXCL,
+        Ok(metadata) if metadata.file_type().is_block_device() && writes => libc::O_EXCL,
+        Ok(metadata) if metadata.file_type().is_block_device() => 0,
         Ok(metadata) if !metadata.is_file() => return Err(io::ErrorKind::IsADirectory.into()),
         _ => 0,
     };
-    let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(flags | exclusive).open(path);
+    let open = |flags| OpenOptions::new().read(true).write(writes).custom_flags(flags | exclusive).open(path);
     match open(libc::O_DIRECT) {
         Ok(file) => Ok((file, true)),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(0).map(|file| (file, false)),
@@ -585,5 +618,12 @@ impl Drive for FileDrive {
 
     fn accept(&self) {
         self.0.medium.openings.accept(self.0.opening.get());
+    }
+
+    fn close(&self) {
+        let closed = self.0.medium.openings.close().and_then(|opening| self.0.adopt(&opening));
+        if let Err(error) = closed {
+            tracing::warn!(drive = self.info().name, "it stays open until the server ends: {error}");
+        }
     }
 }

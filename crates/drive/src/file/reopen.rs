@@ -4,9 +4,11 @@
 //! one shard that asked reads with it who the drive is, and only what was recognised is *accepted* and used by all
 //! ([`Drive::accept`](crate::Drive::accept)). Another drive under the old path thus gets no command but reads.
 
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tier0_world::IoError;
@@ -27,6 +29,8 @@ pub(super) struct Openings {
     state: Mutex<State>,
     /// The number of the opening that all use, to be looked at without the lock.
     accepted: AtomicU64,
+    /// Whether the file was given up.
+    closed: AtomicBool,
 }
 
 struct State {
@@ -43,6 +47,7 @@ impl Opening {
         Openings {
             state: Mutex::new(State { accepted, candidate: None, waiting: None }),
             accepted: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
         }
     }
 }
@@ -75,6 +80,25 @@ impl Openings {
             self.accepted.store(candidate.number, Ordering::Release);
             state.accepted = candidate;
         }
+    }
+
+    /// Gives up the file and its locks. What is open in its place holds nothing, and the opening of each shard lasts until that
+    /// shard uses it too.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub(super) fn close(&self) -> io::Result<Opening> {
+        let mut state = self.state();
+        if self.closed.load(Ordering::Relaxed) {
+            return Ok(state.accepted.clone());
+        }
+        let nothing = File::open("/dev/null")?;
+        let number = state.candidate.as_ref().unwrap_or(&state.accepted).number + 1;
+        state.accepted = Opening { number, file: Arc::new(nothing.into()), claims: Claims::default() };
+        state.candidate = None;
+        self.accepted.store(number, Ordering::Release);
+        self.closed.store(true, Ordering::Relaxed);
+        Ok(state.accepted.clone())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -119,7 +143,9 @@ fn open(medium: &FileMedium) {
     let opened = reopened(medium, &known);
     let mut state = medium.openings.state();
     let result = opened.map(|opened| {
-        if let Some(OpenFile { file, claims, .. }) = opened {
+        if let Some(OpenFile { file, claims, .. }) = opened
+            && !medium.openings.closed.load(Ordering::Relaxed)
+        {
             let number = known.number + 1;
             state.candidate = Some(Opening { number, file: Arc::new(file.into()), claims });
         }

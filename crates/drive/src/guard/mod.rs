@@ -222,6 +222,12 @@ impl Drive for Guard {
         self.0.drive.was_cut()
     }
 
+    fn close(&self) {
+        self.0.health.lose(self.0.world().now());
+        self.0.die();
+        self.0.drive.close();
+    }
+
     fn submit(&self, command: Command, completion: Completion) {
         let held = Held::new(command, completion);
         if self.0.health.is_lost() {

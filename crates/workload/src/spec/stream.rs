@@ -92,13 +92,13 @@ impl StreamSpec {
         for block in self.block.blocks() {
             let allowed = "a multiple of 512B, at most 64MiB";
             let holds = whole_sectors(block.size) && block.size <= BLOCK_SIZE_MAX;
-            self.require(holds, "a size in block", block.size, allowed)?;
+            self.require(holds, "a size in block", format!("{:#}", block.size), allowed)?;
         }
         let any_weight = self.block.blocks().iter().any(|block| block.weight > 0);
         self.require(any_weight, "the sum of weights in block", 0, "more than 0")?;
         for (field, value) in [("alignment", self.alignment), ("scatter", self.scatter)] {
             let value = value.unwrap_or(ByteCount(SECTOR_BYTES));
-            self.require(whole_sectors(value), field, value, "a multiple of 512B")?;
+            self.require(whole_sectors(value), field, format!("{value:#}"), "a multiple of 512B")?;
         }
         Ok(())
     }

@@ -19,11 +19,12 @@ pub(super) struct Pace {
     pub(super) stop: bool,
 }
 
-/// Reads a rate per second, as `10MiB`.
+/// Reads a rate per second, as `10MiB` or `10MiB/s`.
 ///
 /// # Errors
 /// It has no unit, is below [`RATE_MIN`], or is not a size.
 fn rate(text: &str) -> Result<ByteCount, String> {
+    let text = text.strip_suffix("/s").unwrap_or(text);
     let rate: ByteCount = text.parse().map_err(|error| format!("{error}"))?;
     let has_unit = text.contains(|c: char| c.is_ascii_alphabetic());
     if rate.0 > 0 && !has_unit {
@@ -42,9 +43,12 @@ mod tests {
     /// `--rate 10` meant ten bytes a second.
     #[test]
     fn rates_have_a_unit_and_are_not_too_low() {
-        for (text, rate_wanted) in
-            [("4KiB", ByteCount::kib(4)), ("10m", ByteCount::mib(10)), ("1.5GiB", ByteCount::mib(1536))]
-        {
+        for (text, rate_wanted) in [
+            ("4KiB", ByteCount::kib(4)),
+            ("10m", ByteCount::mib(10)),
+            ("10MiB/s", ByteCount::mib(10)),
+            ("1.5GiB", ByteCount::mib(1536)),
+        ] {
             assert_eq!(rate(text), Ok(rate_wanted), "{text}");
         }
         for (text, told) in [

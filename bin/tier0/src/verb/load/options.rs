@@ -37,7 +37,7 @@ pub(crate) struct LoadOptions {
     #[arg(long, value_name = "TIME", default_value = "none", help_heading = "Arrival")]
     think_time: ThinkTime,
     /// Open loop instead: requests per second on average, whatever the target does (Poisson)
-    #[arg(long, value_name = "IOPS", help_heading = "Arrival",
+    #[arg(long, value_name = "IOPS", value_parser = iops, help_heading = "Arrival",
           conflicts_with_all = ["users", "queue_depth", "think_time"])]
     rate: Option<f64>,
     /// Open loop: requests at the target at once; later ones wait, and their wait counts
@@ -76,6 +76,11 @@ pub(crate) struct LoadOptions {
     /// Expect zeros in blocks that this run has not written yet
     #[arg(long, requires = "verify", help_heading = "Verification")]
     fresh: bool,
+}
+
+/// Reads requests per second.
+fn iops(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "it is no number; use requests per second without a unit, as in 500".to_owned())
 }
 
 impl LoadOptions {

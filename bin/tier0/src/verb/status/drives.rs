@@ -9,7 +9,7 @@ use crate::output::{align_right, rendered, table, wrapped};
 
 /// The table, then what is behind it. While the pool `is_paused`, without advice, which it could not follow.
 pub(super) fn text(drives: &[DriveStatus], is_paused: bool) -> String {
-    let mut rows = table(&["drive", "state", "health", "size", "chunklets", "free", "holds"]);
+    let mut rows = table(&["drive", "state", "health", "size", "chunklets used", "free", "holds"]);
     let differ = drives.windows(2).any(|two| two[0].class != two[1].class);
     for drive in drives {
         let state = match drive.state {

@@ -98,6 +98,8 @@ pub(crate) struct VolumeCreate {
     #[arg(long, default_value = "durable")]
     write_cache: WriteCache,
     #[command(flatten)]
+    agreement: Agreement,
+    #[command(flatten)]
     answering: Answering,
 }
 
@@ -189,12 +191,14 @@ pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
     let none = Agreement::default();
     let (array, request, answering, agreement) = match verb {
         Volume::List(verb) => return list::run(verb),
-        Volume::Create(VolumeCreate { array, name, size, pool, group, thin, write_cache, answering }) => {
+        Volume::Create(verb) => {
+            let VolumeCreate { array, name, size, pool, group, thin, write_cache, agreement, answering } =
+                verb;
             let (pool, name) = (pool.clone(), name.clone());
             let (size, thin, write_cache) = (*size, *thin, *write_cache);
             let request =
                 AdminRequest::VolumeCreate { pool, name, size, thin, write_cache, group: group.clone() };
-            (array, request, answering, none)
+            (array, request, answering, *agreement)
         }
         Volume::Clone(VolumeClone { array, volume, name, answering }) => {
             let request = AdminRequest::VolumeClone { volume: volume.clone(), name: name.clone() };
