@@ -22,7 +22,7 @@ use tier0_world::{RealRuntime, World};
 use crate::driving::{REFRESH, Shown, drive, real_world};
 use crate::failure::Failure;
 use crate::signals::Signals;
-use crate::twin::{ArrayState, Simulated, Twin};
+use crate::twin::{ArrayState, Settling, Simulated, Twin};
 use crate::unwritten;
 use crate::verb::catalog::CatalogSource;
 
@@ -84,12 +84,12 @@ impl Target {
         open_file(path, &consent, load)
     }
 
-    /// Runs `load` to its end, or until a signal comes. An array in virtual time is settled first where `settles`, and tells whether
+    /// Runs `load` to its end, or until a signal comes. An array in virtual time is settled first as `settling` says, and tells whether
     /// the figures are of a steady state.
     pub(crate) fn run(
         &self,
         load: LoadSpec,
-        settles: bool,
+        settling: Settling,
         signals: &Signals,
         shown: Shown,
     ) -> Result<(LoadReport, Option<ArrayState>), Failure> {
@@ -105,7 +105,7 @@ impl Target {
             }
             Target::Array(twin, volume) => {
                 let Simulated { report, state } =
-                    twin.load(volume.as_deref(), load, settles, signals, shown)?;
+                    twin.load(volume.as_deref(), load, settling, signals, shown)?;
                 return Ok((report, Some(state)));
             }
         };

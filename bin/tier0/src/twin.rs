@@ -28,6 +28,17 @@ pub(crate) struct Simulated {
     pub(crate) state: ArrayState,
 }
 
+/// Whether an array is brought into the steady state of a load before that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settling {
+    /// It is not.
+    Not,
+    /// Until it is steady, or for the longest time that helps.
+    Whole,
+    /// The same, but for so many requests at most in each step.
+    UpTo(u64),
+}
+
 /// Whether a measurement was of a steady state.
 #[derive(Serialize)]
 pub(crate) struct ArrayState {
@@ -84,12 +95,12 @@ impl Twin {
         Ok(Twin { description, shelf, read_cache })
     }
 
-    /// Runs `load` on the volume called `volume`, or on the first, of a fresh array, which is settled first where `settles`.
+    /// Runs `load` on the volume called `volume`, or on the first, of a fresh array, which is settled first as `settling` says.
     pub(crate) fn load(
         &self,
         volume: Option<&str>,
         load: LoadSpec,
-        settles: bool,
+        settling: Settling,
         signals: &Signals,
         shown: Shown,
     ) -> Result<Simulated, Failure> {
@@ -104,12 +115,14 @@ impl Twin {
                 "remove thin from the array file: thick volumes are fully mapped",
             )
             .await;
-            let settled = match settles {
-                true => {
-                    let settled = settle(&world, &volume, &load, true, Box::new(look.clone())).await;
-                    Some(settled.map_err(Failure::input)?)
-                }
-                false => None,
+            let settle = async |ios_max| {
+                let settled = settle(&world, &volume, &load, true, ios_max, Box::new(look.clone())).await;
+                settled.map(Some).map_err(Failure::input)
+            };
+            let settled = match settling {
+                Settling::Whole => settle(None).await?,
+                Settling::UpTo(ios_max) => settle(Some(ios_max)).await?,
+                Settling::Not => None,
             };
             let go_on = move |_: &_| look("");
             let measured = measure(&world, &volume, load, go_on, shown.listener()).await;

@@ -186,7 +186,7 @@ pub async fn profile_array(
         let mut load = plan.load(outstanding);
         let mut settled = None;
         if plan.warm_up.is_none() {
-            let done = settle(world, volume, &load, is_fresh, Box::new(look.clone())).await?;
+            let done = settle(world, volume, &load, is_fresh, None, Box::new(look.clone())).await?;
             load = plan.load_when_settled(&load, done.iops, writes_are_cached(volume, &load));
             settled = Some(done);
         }

@@ -69,8 +69,10 @@ impl Loads {
     pub(super) fn for_time(&self, time: Nanos, other_seed: u64) -> Loads {
         let neighbours = self.neighbours.iter();
         Loads {
-            measured: other_requests(&self.measured, time, other_seed),
-            neighbours: neighbours.map(|load| other_requests(load, NEIGHBOUR_LASTS, other_seed)).collect(),
+            measured: other_requests(&self.measured, time, None, other_seed),
+            neighbours: neighbours
+                .map(|load| other_requests(load, NEIGHBOUR_LASTS, None, other_seed))
+                .collect(),
         }
     }
 

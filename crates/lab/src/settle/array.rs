@@ -56,7 +56,8 @@ pub enum SettledReadCaches {
 }
 
 /// Brings `volume` into the steady state of `load`. On an array that is not fresh the read caches are kept as they are, and the
-/// write cache is emptied first. On one that is, they are pre-warmed, except in a world that keeps content.
+/// write cache is emptied first. On one that is, they are pre-warmed, except in a world that keeps content. With `ios_max` each
+/// of the two steps under load ends after so many requests, settled or not.
 ///
 /// # Errors
 /// The load does not fit.
@@ -65,6 +66,7 @@ pub async fn settle(
     volume: &Volume,
     load: &LoadSpec,
     is_fresh: bool,
+    ios_max: Option<u64>,
     look: Look,
 ) -> Result<Settled, RunError> {
     let began = world.now();
@@ -86,8 +88,8 @@ pub async fn settle(
             Some(SettledReadCaches::PreWarmed)
         }
     };
-    let write_cache = settle_write_cache(world, volume, load, shared()).await?;
-    let RanIn { is_steady, iops } = run_in(world, volume, load, shared()).await?;
+    let write_cache = settle_write_cache(world, volume, load, ios_max, shared()).await?;
+    let RanIn { is_steady, iops } = run_in(world, volume, load, ios_max, shared()).await?;
     Ok(Settled {
         write_cache: write_cache
             .map(|is_settled| SettledWriteCache { level: volume.write_cache().level, is_settled }),
@@ -103,18 +105,27 @@ async fn settle_write_cache(
     world: &World,
     volume: &Volume,
     load: &LoadSpec,
+    ios_max: Option<u64>,
     look: Look,
 ) -> Result<Option<bool>, RunError> {
     let Some(filling) = filling(volume, load)? else { return Ok(None) };
     let Some(caches) = WriteCaches::new(world, vec![vec![filling]]) else { return Ok(None) };
-    let run = LoadRun::new(world, Rc::new(volume.clone()), other_requests(load, SETTLING_MAX, SEED))?;
+    let run =
+        LoadRun::new(world, Rc::new(volume.clone()), other_requests(load, SETTLING_MAX, ios_max, SEED))?;
     let (run, settled) = caches.judge(run, look);
     run.run().await;
     Ok(Some(settled.get()))
 }
 
-async fn run_in(world: &World, volume: &Volume, load: &LoadSpec, look: Look) -> Result<RanIn, RunError> {
-    let run = LoadRun::new(world, Rc::new(volume.clone()), other_requests(load, RUN_IN_MAX, RUN_IN_SEED))?;
+async fn run_in(
+    world: &World,
+    volume: &Volume,
+    load: &LoadSpec,
+    ios_max: Option<u64>,
+    look: Look,
+) -> Result<RanIn, RunError> {
+    let run =
+        LoadRun::new(world, Rc::new(volume.clone()), other_requests(load, RUN_IN_MAX, ios_max, RUN_IN_SEED))?;
     let writes = writes_are_cached(volume, load);
     let (run, seen) = RunIn::new(vec![volume.clone()], writes).judge(run, look);
     run.run().await;

@@ -37,14 +37,19 @@ pub(crate) use self::write_caches::{SEED as SETTLING_SEED, SETTLING_MAX, WriteCa
 /// Is told what is being done, from time to time, and says whether to go on.
 pub type Look = Box<dyn FnMut(&str) -> bool>;
 
-/// A load's other requests to the same hot sets, for so long: what warms is not what is measured.
-pub(crate) fn other_requests(load: &LoadSpec, time: Nanos, other_seed: u64) -> LoadSpec {
+/// A load's other requests to the same hot sets, for so long, and so many at most: what warms is not what is measured.
+pub(crate) fn other_requests(
+    load: &LoadSpec,
+    time: Nanos,
+    ios_max: Option<u64>,
+    other_seed: u64,
+) -> LoadSpec {
     LoadSpec {
         seed: load.seed ^ other_seed,
         placement_seed: load.placement_seed.or(Some(load.seed)),
         warm_up: Nanos::ZERO,
         steady: None,
-        limits: RunLimits::time(time),
+        limits: RunLimits { ios: ios_max, ..RunLimits::time(time) },
         ..load.clone()
     }
 }

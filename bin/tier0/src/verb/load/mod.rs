@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::{json, print};
 use crate::signals::Signals;
 use crate::target::{Target, TargetOptions};
-use crate::twin::ArrayState;
+use crate::twin::{ArrayState, Settling};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,7 +85,8 @@ pub(crate) fn run(verb: &Load, global: &Global) -> Result<(), Failure> {
     let signals = Signals::catch()?;
     let target = Target::open(&verb.target, &load)?;
     let bar = live_line(global.quiet == 0);
-    let ran = target.run(load, settles, &signals, Shown::on(&bar));
+    let settling = if settles { Settling::Whole } else { Settling::Not };
+    let ran = target.run(load, settling, &signals, Shown::on(&bar));
     bar.finish_and_clear();
     target.close();
     let (name, (report, state)) = (&verb.target.target, ran?);
