@@ -7,8 +7,8 @@ use tier0_lab::measure::{Bench, Measurement};
 use tier0_lab::study::{Configuration, RunEffort, Study};
 use tier0_units::Nanos;
 
-const WRITES: &str = include_str!("../../../studies/cx4-write-cache.toml");
-const READS: &str = include_str!("../../../studies/cx4-read-cache.toml");
+const WRITES: &str = include_str!("../../../../studies/cx4-write-cache.toml");
+const READS: &str = include_str!("../../../../studies/cx4-read-cache.toml");
 
 /// How far a figure may be from what it was.
 const MAY_MOVE: f64 = 0.05;

@@ -219,7 +219,7 @@ fn an_absent_or_empty_directory_is_said_to_be_so() {
 
 /// An embedded file as an entry of one's own.
 fn embedded_disk() -> String {
-    include_str!("../../../catalog/disks/nl-7k2.toml").replace("disk.nl-7k2", "disk.mine")
+    include_str!("../../../../catalog/disks/nl-7k2.toml").replace("disk.nl-7k2", "disk.mine")
 }
 
 #[test]

@@ -1,0 +1,5 @@
+//! Traces in all forms, read and written.
+
+mod compressed;
+mod round_trip;
+mod shared;
