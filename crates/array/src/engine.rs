@@ -19,7 +19,7 @@ use tier0_pool::metadata::{Metadata, superblock, survey_without};
 use tier0_pool::{DriveClass, LogPlacement, Member, MemberState, PoolState, foreign};
 use tier0_units::ByteCount;
 use tier0_world::sync::{MailReceiver, MailSender, Notify, mailbox};
-use tier0_world::{PlantedBug, World, planted};
+use tier0_world::{IoError, PlantedBug, World, planted};
 use uuid::Uuid;
 
 pub use crate::born::Born;
@@ -33,6 +33,7 @@ pub use crate::repartition::Repartition;
 use crate::shard::Shard;
 use crate::simulated::SimulatedOptions;
 use crate::upkeep::pace::Activity;
+use crate::upkeep::relocate::Moving;
 use crate::volume_io::VolumeIo;
 use crate::{ArrayError, Volume};
 
@@ -362,6 +363,20 @@ impl Engine {
         self.control.ask(request).await
     }
 
+    /// Moves extents of a volume, so many from a first one on and again from its beginning, to a group of its pool's sets, as far
+    /// as the group has room; how many have moved.
+    ///
+    /// # Errors
+    /// There is no such volume or group; the metadata cannot be written.
+    pub async fn move_extents(&self, volume: &str, extents: (u32, u32), group: u32) -> Result<u64, IoError> {
+        self.control.move_extents(volume, extents, group).await
+    }
+
+    /// How many extents of a pool have moved to another group since the start.
+    pub fn extents_placed(&self, pool: usize) -> u64 {
+        self.control.extents_placed(pool)
+    }
+
     /// Adds a drive to a pool, to its first group of sets.
     pub async fn add_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), AdminError> {
         self.add_drive_to((pool, 0), name, drive).await
@@ -452,6 +467,7 @@ pub(crate) async fn start_shard(
         }
         pools.push(pool);
     }
+    let activity = Activity::default();
     Ok(Rc::new(Shard {
         world: world.clone(),
         index: id.index,
@@ -459,7 +475,8 @@ pub(crate) async fn start_shard(
         pools,
         exports: RefCell::default(),
         peers,
-        activity: Activity::default(),
+        moving: Moving::new(world, &activity),
+        activity,
         stopping: Notify::new(),
     }))
 }

@@ -8,7 +8,7 @@ use tier0_cache::{Belongs, ReadCache, ReadCacheOptions, WriteBackOptions};
 use tier0_control::message::control::ControlMessage;
 use tier0_drive::DriveHandle;
 use tier0_integrity::{IntegrityCounts, SlotIo, SlotIoOptions};
-use tier0_plan::{PoolShape, row_kind};
+use tier0_plan::PoolShape;
 use tier0_pool::{LogCopy, PoolState};
 use tier0_raid::io::{LostDrives, Members, RaidIo};
 use tier0_units::{ByteCount, ExtentId, Nanos};
@@ -194,8 +194,9 @@ impl PoolShard {
             let started = started.await?;
             read_cache.iter().for_each(|cache| started.write_back.keep_reads(cache.clone()));
             if let Some(flash) = &flash_cache {
-                let group = if count > 1 { lane as u32 } else { 0 };
-                started.write_back.keep_on_flash(flash.cache.clone(), is_slow(state, group));
+                let groups = 0..state.groups().len() as u32;
+                let fills = groups.map(|group| is_slow(state, group)).collect();
+                started.write_back.keep_on_flash(flash.cache.clone(), fills);
             }
             lanes.push(started);
         }
@@ -275,11 +276,11 @@ fn slot_io_options(drive_count: usize, seed: &PoolSeed) -> SlotIoOptions {
     }
 }
 
-/// The slots as a lane's batches use them: those of a group of sets, and what its drives can have under way.
+/// The slots as a lane's batches use them: as much under way as the drives of its group can have.
 fn slots_in_lane(slots: &SlotIo, state: &PoolState, lane: usize) -> SlotIo {
     let of_group = |member: &&tier0_pool::Member| member.is_active() && member.group as usize == lane;
     let drives = state.members().iter().filter(of_group).count().max(1);
-    slots.in_lane(ROWS_PER_DRIVE * drives, row_kind(&state.groups()[lane]))
+    slots.in_lane(ROWS_PER_DRIVE * drives)
 }
 
 /// Tells a shard which slots its extents have, with turns for others.

@@ -11,6 +11,7 @@ use tier0_world::{IoError, World};
 use crate::export_registry::ExportRegistry;
 use crate::pool_shard::PoolShard;
 use crate::upkeep::pace::Activity;
+use crate::upkeep::relocate::Moving;
 use crate::volume_io::VolumeIo;
 
 /// One shard of an array.
@@ -27,6 +28,8 @@ pub(crate) struct Shard {
     pub(crate) peers: Vec<MailSender<ShardRequest>>,
     /// Requests of hosts, for background work to yield to.
     pub(crate) activity: Activity,
+    /// Extents on their way to other slots.
+    pub(crate) moving: Moving,
     /// Rung when the array is to stop.
     pub(crate) stopping: Notify,
 }

@@ -16,6 +16,7 @@ mod administer;
 mod caches;
 mod clones;
 mod describe;
+mod discards;
 mod drives;
 mod events;
 mod flash_cache;
@@ -32,6 +33,7 @@ mod marks;
 pub mod message;
 mod misplaced;
 mod moved;
+mod mover;
 mod moves;
 mod moving;
 mod opener;
@@ -332,7 +334,8 @@ impl Control {
     /// Has shards destage what hosts have discarded of a group, whose slots come back then; while drives are away, not for
     /// long.
     async fn reclaim(&self, pool: usize, group: u32) {
-        let group = Some(group);
+        // Extents of any group may lie in this one.
+        let group = Some(group).filter(|_| !self.core(pool).metadata.state().is_mixed());
         let reclaimed = pin!(self.ask_all(|reply| ShardCommand::Reclaim { pool, group, reply }));
         select(reclaimed, pin!(self.world.sleep(RECLAIM_LIMIT))).await;
     }

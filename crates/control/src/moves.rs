@@ -91,6 +91,7 @@ impl PoolCore {
         let pairs: Vec<(ExtentId, SlotRef)> =
             is_there.iter().filter_map(|one| Some((one.extents[0], one.to?))).collect();
         records.extend(self.fresh_slots(&pairs));
+        self.discards.discard_early(&self.metadata, is_there.iter().map(|one| one.from.slot)).await;
         let result = self.metadata.commit_keeping_slots(records).await.map_err(|error| {
             tracing::error!("{error}");
             IoError::Gone

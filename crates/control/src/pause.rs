@@ -410,12 +410,23 @@ impl Control {
 }
 
 impl PoolCore {
-    /// Whether a lane of the log needs a member's drive: one of its group, or one that holds the log or the metadata.
+    /// Whether a lane of the log needs a member's drive: one of a group in which extents of its volumes lie, or one that holds the
+    /// log or the metadata.
     fn is_needed_in(&self, lane: usize, member: u32) -> bool {
         let state = self.metadata.state();
         self.metadata.carriers().contains(&member)
             || state.log().copies().any(|copy| copy.member == member)
-            || state.member(member).is_some_and(|known| state.log().lane_of(known.group) == lane)
+            || state.member(member).is_some_and(|known| self.reaches(lane, known.group))
+    }
+
+    /// Whether extents of the volumes of a lane may lie in a group.
+    fn reaches(&self, lane: usize, group: u32) -> bool {
+        let state = self.metadata.state();
+        if !state.is_mixed() {
+            return state.log().lane_of(group) == lane;
+        }
+        let mut own = (0..state.groups().len() as u32).filter(|own| state.log().lane_of(*own) == lane);
+        own.any(|own| state.groups_reached_from(own).contains(&group))
     }
 
     /// Since when drives are waited for that a lane of the log needs.

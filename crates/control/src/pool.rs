@@ -17,8 +17,10 @@ use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
+use super::discards::Discards;
 use super::flash_cache::FlashCacheUpkeep;
 use super::found::Found;
+use super::mover::{MOVES_AT_ONCE, Mover};
 use super::moves::Moves;
 use super::pause::Pauses;
 use super::rebuild::RebuildProgress;
@@ -93,7 +95,11 @@ pub(crate) struct PoolCore {
     pub(super) lost_at: RefCell<BTreeMap<u32, Nanos>>,
     /// The administrator has asked for sets that need columns to move first.
     pub(super) growing: Cell<bool>,
-    /// Extents move, or columns are rebuilt, not both.
+    /// Freed slots on their way back.
+    pub(super) discards: Rc<Discards>,
+    /// Extents on their way.
+    pub(super) mover: Rc<Mover>,
+    /// Extents move, or columns are rebuilt, not both: a move has one permit, a rebuild all of them.
     pub(super) extents_or_rebuild: Semaphore,
 }
 
@@ -112,6 +118,7 @@ impl PoolCore {
         }
         let follower = shape.clone();
         metadata.on_sets_added(Rc::new(move |state| follower.follow(state)));
+        let discards = Discards::start(&metadata, &shape);
         PoolCore {
             metadata,
             shape,
@@ -140,7 +147,9 @@ impl PoolCore {
             taken_out: RefCell::default(),
             lost_at: RefCell::default(),
             growing: Cell::new(false),
-            extents_or_rebuild: Semaphore::new(1),
+            discards,
+            mover: Rc::default(),
+            extents_or_rebuild: Semaphore::new(u64::from(MOVES_AT_ONCE)),
         }
     }
 
@@ -298,15 +307,27 @@ impl PoolControl {
         // A move that failed half way, with the metadata: nothing is lent any more.
         let in_use = core.metadata.state().used_slots().contains(slot.slot);
         if !in_use {
-            core.metadata.return_slots(&[SlotRun { first: slot.slot, count: 1 }]);
+            core.discards.release(&core.metadata, vec![slot.slot]);
         }
     }
 
     /// Lends the lowest free slot of a set for an extent that moves there; none where the set is full, or where thick
     /// volumes have reserved all that is free.
     pub(super) async fn lend_in(&self, set: u32) -> Option<SlotRef> {
+        let slot = self.core.metadata.lend_slot_of(set)?;
+        self.with_allocation(slot).await
+    }
+
+    /// Lends the lowest free slot of a group for an extent that moves there; none where the group is full, or where thick
+    /// volumes have reserved all that is free. `is_reserved` where one of those is reserved for this extent.
+    pub(super) async fn lend_in_group(&self, group: u32, is_reserved: bool) -> Option<SlotRef> {
+        let slot = self.core.metadata.lend_slot_in(group, is_reserved)?;
+        self.with_allocation(slot).await
+    }
+
+    /// A lent slot with an allocation number.
+    async fn with_allocation(&self, slot: u64) -> Option<SlotRef> {
         let core = &self.core;
-        let slot = core.metadata.lend_slot_of(set)?;
         match core.allocations(1).await {
             Ok(allocation) => Some(SlotRef { slot, allocation }),
             Err(error) => {

@@ -10,6 +10,7 @@ use tier0_pool::{ColumnMove, MetaRecord};
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
+use super::mover::MOVES_AT_ONCE;
 use super::moving::MoveReason;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
@@ -86,7 +87,7 @@ impl Control {
         let control = self.clone();
         let work = async move {
             let core = control.core(number);
-            let _turn = core.extents_or_rebuild.acquire(1).await;
+            let _alone = core.extents_or_rebuild.acquire(u64::from(MOVES_AT_ONCE)).await;
             loop {
                 core.rebuild.again.set(false);
                 let returned = control.resume_returns(number).await;
@@ -226,8 +227,7 @@ impl Control {
         let core = self.core(number);
         let target = core.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
         let returned = target.filter(|target| core.has_returned(set, column, *target));
-        let group = core.metadata.state().group_number_of(set);
-        let what = RebuiltColumn { set, group, column, returned };
+        let what = RebuiltColumn { set, column, returned };
         let results = self.ask_all(|reply| ShardCommand::Rebuild { pool: number, column: what, reply }).await;
         results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
         // A commit that says of a fresh slot that the column has it must not be overtaken by the end of the rebuild.

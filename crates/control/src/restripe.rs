@@ -8,8 +8,6 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tier0_pool::PoolState;
 use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES, SlotRef};
@@ -18,11 +16,10 @@ use super::administer::Done;
 use super::{Control, PoolCore};
 use crate::admin::{AdminError, RestripeStatus};
 use crate::message::command::{Move, ShardCommand};
+use crate::mover::{Purpose, count_moved};
 
 /// Extents that are looked at before others have their turn.
 const EXTENTS_AT_ONCE: usize = 4096;
-/// Extents that are on their way at once, in all shards.
-const MOVES_AT_ONCE: usize = 32;
 /// How long others have their turn.
 const TURN: Nanos = Nanos::from_micros(1);
 /// How often one looks whether a rebuild has ended.
@@ -38,14 +35,12 @@ pub(crate) struct RestripeProgress {
     stopping: Cell<bool>,
     /// A rebuild came in between since the last pass began, or sets joined: there has to be another pass.
     goes_on: Cell<bool>,
-    /// Shards begin no more moves of those they were given.
-    halt: Arc<AtomicBool>,
     done: Cell<u64>,
     total: Cell<u64>,
     begun: Cell<Nanos>,
 }
 
-/// How many slots of each set are in use. Extents stay in their group.
+/// How many slots of each set are in use. Extents stay in the group in which they lie.
 #[derive(Default)]
 struct Fill {
     /// By set: its group, and the slots in use.
@@ -130,7 +125,6 @@ impl Control {
             (true, false) => Ok(format!("no rebalance of pool {name} is running; nothing to stop")),
             (true, true) => {
                 progress.stopping.set(true);
-                progress.halt.store(true, Ordering::SeqCst);
                 Ok(format!("rebalance of pool {name} stopped; it resumes on request, or at the next start"))
             }
             (false, _) if self.start_restripe(number, rate.map(|rate| rate.0)) => {
@@ -210,13 +204,7 @@ impl Control {
             }
             let (extents, next) = scan(&core.metadata.state(), first, EXTENTS_AT_ONCE);
             from = next;
-            for some in self.choose(core, extents, &fill).chunks(MOVES_AT_ONCE) {
-                let moves = self.lend_for(number, some, &mut fill).await;
-                moved += self.move_all(number, moves, rate).await;
-                if progress.stopping.get() {
-                    return 0;
-                }
-            }
+            moved += self.move_some(number, self.choose(core, extents, &fill), &mut fill, rate).await;
             self.world.sleep(TURN).await;
         }
         moved
@@ -238,27 +226,52 @@ impl Control {
         extents.into_iter().filter_map(in_set).collect()
     }
 
-    /// Slots for those that still make the sets more even.
+    /// Moves those that still make the sets more even, until the restripe is to stop or a rebuild begins; how many have moved.
+    async fn move_some(
+        self: &Rc<Self>,
+        number: usize,
+        extents: Vec<(ExtentId, SlotRef, u32)>,
+        fill: &mut Fill,
+        rate: Option<u64>,
+    ) -> u64 {
+        let core = self.core(number);
+        let share = rate.map(|rate| (rate / self.shards.len() as u64).max(1));
+        let (mut under_way, mut recalled) = (Vec::new(), false);
+        for (extent, from, set) in extents {
+            let permit = core.mover.enter(Purpose::Balance).await;
+            if core.restripe.stopping.get() || core.rebuild.is_running() {
+                break;
+            }
+            let Some(to) = self.lend_for(number, set, fill, &mut recalled).await else { continue };
+            let family = core.metadata.state().family_of(extent.volume);
+            let control = self.clone();
+            under_way.push(self.world.spawn(async move {
+                let _permit = permit;
+                let moved = control.move_extent(number, Move { extent, family, from, to }, share).await;
+                let progress = &control.core(number).restripe;
+                progress.done.set(progress.done.get() + u64::from(moved));
+                moved
+            }));
+        }
+        count_moved(under_way).await
+    }
+
+    /// A slot for an extent of this set in the set that has fewest, if that makes them more even.
     async fn lend_for(
         &self,
         number: usize,
-        extents: &[(ExtentId, SlotRef, u32)],
+        set: u32,
         fill: &mut Fill,
-    ) -> Vec<Move> {
-        let mut moves = Vec::new();
-        let mut recalled = false;
-        for (extent, from, set) in extents {
-            while let Some(target) = fill.target_for(*set) {
-                if let Some(to) = self.lend_in(number, target, &mut recalled).await {
-                    fill.shift(*set, target);
-                    let family = self.core(number).metadata.state().family_of(extent.volume);
-                    moves.push(Move { extent: *extent, family, from: *from, to });
-                    break;
-                }
-                fill.close(target);
+        recalled: &mut bool,
+    ) -> Option<SlotRef> {
+        while let Some(target) = fill.target_for(set) {
+            if let Some(to) = self.lend_in(number, target, recalled).await {
+                fill.shift(set, target);
+                return Some(to);
             }
+            fill.close(target);
         }
-        moves
+        None
     }
 
     /// A free slot of a set. Shards have some in stock: the stocks are recalled, once, before the set counts as full.
@@ -269,28 +282,6 @@ impl Control {
         }
         self.recall_stocks(number).await;
         self.pools[number].lend_in(set).await
-    }
-
-    async fn move_all(&self, number: usize, moves: Vec<Move>, rate: Option<u64>) -> u64 {
-        let core = self.core(number);
-        let progress = &core.restripe;
-        // A column's rebuild ends when no extent lacks it, so none must be on its way into a set meanwhile.
-        let _turn = core.extents_or_rebuild.acquire(1).await;
-        if moves.is_empty() || progress.stopping.get() || core.rebuild.is_running() {
-            progress.goes_on.set(progress.goes_on.get() || core.rebuild.is_running());
-            moves.iter().for_each(|one| self.pools[number].give_back(one.to));
-            return 0;
-        }
-        progress.halt.store(false, Ordering::SeqCst);
-        let moves: Arc<[Move]> = moves.into();
-        let share = rate.map(|rate| (rate / self.shards.len() as u64).max(1));
-        let order = |reply| {
-            let (moves, halt) = (moves.clone(), progress.halt.clone());
-            ShardCommand::MoveExtents { pool: number, moves, rate: share, halt, reply }
-        };
-        let moved = self.ask_all(order).await.into_iter().flatten().sum();
-        progress.done.set(progress.done.get() + moved);
-        moved
     }
 
     /// How full the sets are, those included that join while this counts.
@@ -306,10 +297,9 @@ impl Control {
 }
 
 impl RestripeProgress {
-    /// A rebuild is to begin: no more moves.
+    /// A rebuild is to begin: no more moves until it has ended.
     pub(super) fn make_way(&self) {
         self.goes_on.set(true);
-        self.halt.store(true, Ordering::SeqCst);
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use tier0_description::{VOLUME_SIZE, VolumeDescription, is_name};
 use tier0_plan::{PlanError, check_fits, new_volume};
-use tier0_pool::{MetaRecord, SlotRun, Volume as VolumeRecord};
-use tier0_units::{ByteCount, SectorCount, SlotRef, WriteCache, counted};
+use tier0_pool::{MetaRecord, Volume as VolumeRecord};
+use tier0_units::{ByteCount, SectorCount, WriteCache, counted};
 use tier0_world::sync::oneshot;
 
 use super::Control;
@@ -169,8 +169,7 @@ impl Control {
         }
         let slots = self.command(|reply| VolumesCommand::Forget { number, reply }).await?;
         self.volume_numbers.borrow_mut().remove(&(pool, record.number));
-        let runs: Vec<SlotRun> = slots.iter().flatten().map(one_slot).collect();
-        core.metadata.return_slots(&runs);
+        core.discards.release(&core.metadata, slots.iter().flatten().map(|slot| slot.slot).collect());
         Ok(format!("deleted volume {name}"))
     }
 
@@ -254,8 +253,4 @@ fn no_room(error: PlanError) -> AdminError {
 
 pub(super) fn check_size(size: ByteCount) -> Result<(), AdminError> {
     VOLUME_SIZE.check(size).map_err(AdminError::new)
-}
-
-fn one_slot(slot: &SlotRef) -> SlotRun {
-    SlotRun { first: slot.slot, count: 1 }
 }

@@ -141,6 +141,12 @@ pub trait Drive {
         self.info().sectors
     }
 
+    /// Whether it works better or lasts longer if it is told of sectors that hold nothing any more. A file is not: its space
+    /// would be the file system's again.
+    fn gains_by_discard(&self) -> bool {
+        false
+    }
+
     /// What was opened anew is the drive that it was: all its handles use it from now on. Until then only this handle does.
     fn accept(&self) {}
 

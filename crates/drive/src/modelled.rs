@@ -295,6 +295,10 @@ impl Drive for FlashDrive {
         &self.0.world
     }
 
+    fn gains_by_discard(&self) -> bool {
+        true
+    }
+
     fn close(&self) {
         self.held().close();
     }

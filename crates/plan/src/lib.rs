@@ -69,7 +69,7 @@ pub fn ring_sectors_min(groups: &[SetGroup]) -> u64 {
 }
 
 /// Parity columns and data pages of a group's rows.
-pub fn row_kind(group: &SetGroup) -> (u32, u32) {
+fn row_kind(group: &SetGroup) -> (u32, u32) {
     let layout = config_of(&group.raid).ok().and_then(|config| Layout::new(&config).ok());
     let layout = layout.expect("the shape was checked when the group was made or read");
     (layout.parities() as u32, layout.row_pages() as u32)

@@ -12,7 +12,7 @@ use tier0_pool::{
     RebuildSource, Run, SetBatch, SetGroup, Volume,
 };
 use tier0_raid::layout::Layout;
-use tier0_raid::set::{RaidSets, SetIndex, SetShape, SlotMap};
+use tier0_raid::set::{JoiningSets, RaidSets, SetIndex, SetShape, SlotMap};
 use tier0_units::{SECTOR_BYTES, SectorCount, SlotRef, WriteCache, counted};
 use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
@@ -493,9 +493,8 @@ impl PoolShape {
         let sets = RaidSets::from_runs(&runs, geometry.chunklet_sectors, state.set_table())
             .map_err(|error| contradiction(error.to_string()))?
             .with_data_start(geometry.area.data_start_sectors);
-        let batches =
-            state.batches().iter().map(|batch| (u64::from(batch.sets), u64::from(batch.sets_per_band)));
-        let slots = SlotMap::of_batches(&sets, geometry.extent_sectors, batches);
+        let slots =
+            SlotMap::of_batches(&sets, geometry.extent_sectors, state.batches().iter().map(joining_sets));
         let shape = PoolShape { sets: Arc::new(sets), slots: Arc::new(slots), shapes: shapes.into() };
         for (set, column, rebuild) in state.rebuilds() {
             let (set, column) = (SetIndex(set), tier0_raid::layout::Column(column as u8));
@@ -529,7 +528,7 @@ impl PoolShape {
                 .collect();
             let shape = &self.shapes[batch.group as usize];
             self.sets.append(shape, &columns).expect("the state has checked them");
-            self.slots.append(&self.sets, u64::from(batch.sets), u64::from(batch.sets_per_band));
+            self.slots.append(&self.sets, joining_sets(batch));
         }
     }
 
@@ -543,6 +542,10 @@ impl PoolShape {
             self.sets.set_rebuilt(set, column, self.slots.rows(slot));
         }
     }
+}
+
+fn joining_sets(batch: &SetBatch) -> JoiningSets {
+    JoiningSets { sets: batch.sets, sets_per_band: batch.sets_per_band, group: batch.group }
 }
 
 /// Drives for which a running pool has room: those it has, and some that may join before it is started again. A drive that is

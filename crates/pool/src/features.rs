@@ -35,6 +35,8 @@ pub(crate) const FAMILIES: u64 = 1 << 2;
 pub(crate) const SWITCHES: u64 = 1 << 3;
 /// Incompatible, in checkpoints: the pool has a flash read cache.
 pub(crate) const FLASH_CACHE: u64 = 1 << 4;
+/// Incompatible, in checkpoints, without bytes: extents may lie in other groups than their volume's.
+pub(crate) const MIXED: u64 = 1 << 5;
 /// What this code knows in superblocks.
 pub(crate) const IN_SUPERBLOCKS: Features =
     Features { compatible: STARTS | LOST_PAGES | LEFT | GIVEN_UP, incompatible: GROUPS, ..Features::NONE };
@@ -47,7 +49,7 @@ pub(crate) const DISPLACED: u64 = 1 << 2;
 /// What it knows in checkpoints.
 pub(crate) const IN_CHECKPOINTS: Features = Features {
     compatible: LEFT_BEHIND | ROLES | DISPLACED,
-    incompatible: GROUPS | LANES | FAMILIES | SWITCHES | FLASH_CACHE,
+    incompatible: GROUPS | LANES | FAMILIES | SWITCHES | FLASH_CACHE | MIXED,
     ..Features::NONE
 };
 

@@ -335,6 +335,12 @@ impl SimConfig {
         self
     }
 
+    /// The same, with extents that move between the groups.
+    pub fn moving(mut self) -> SimConfig {
+        self.mixture.moving = true;
+        self
+    }
+
     /// The same, with administrators who switch the caches of volumes and of the pool.
     pub fn switching(mut self) -> SimConfig {
         self.mixture.caches = true;
@@ -463,6 +469,10 @@ impl SimConfig {
             PlantedBug::KeepPagesOfFreedSlot => config.growing(),
             // The smallest logs are those of several groups, alone on flash drives.
             PlantedBug::DelayWhenNothingIsDirty => config.grouped(system).flash_cached(system),
+            PlantedBug::IntentsOfWrongGroup | PlantedBug::DiscardBeforeUnmapStable => {
+                config.grouped(system).moving()
+            }
+            PlantedBug::RebuildInWrongLane => config.grouped(system).moving().mishaps(),
             PlantedBug::KeepFreedSlotOnFlash => config.flash_cached(system).growing(),
             PlantedBug::FlashEpochNotRenewed => config.flash_cached(system).incidents(),
             bug if bug.needs_flash_cache() => config.flash_cached(system),

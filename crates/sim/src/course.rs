@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::shelf::Whereabouts;
 use crate::system::{Running, System};
 use crate::verify::verify;
-use crate::{caches, chaos, client, incident, ordeal, scratch, starts};
+use crate::{caches, chaos, client, incident, ordeal, placement, scratch, starts};
 
 /// A life that takes longer hangs: far more than any load here needs with the slowest drives and every timeout.
 const LIFE_MAX: Nanos = Nanos::from_secs(7_200);
@@ -108,6 +108,8 @@ where
     let clones = life.world.spawn(scratch::clones::come_and_go(life.clone()));
     let switches_caches = life.session.config.mixture.caches;
     let caches = switches_caches.then(|| life.world.spawn(caches::switch(life.clone())));
+    let moves_extents = life.session.config.mixture.moving;
+    let placement = moves_extents.then(|| life.world.spawn(placement::move_about(life.clone())));
     let clients: Vec<_> = (0..life.session.config.load.clients)
         .map(|number| life.world.spawn(client::work(life.clone(), number)))
         .collect();
@@ -121,6 +123,9 @@ where
     clones.await;
     if let Some(caches) = caches {
         caches.await;
+    }
+    if let Some(placement) = placement {
+        placement.await;
     }
     after(life.clone()).await?;
     keep_counters(&life).await;

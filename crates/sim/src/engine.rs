@@ -447,6 +447,10 @@ impl Running for RunningArray {
                 let size = ByteCount(chunklets * holders as u64 * self.chunklet_bytes);
                 self.ask(AdminRequest::PoolFlashCache { pool: None, size, drives: Vec::new() }).await
             }
+            Admin::MoveExtents { volume, first, count, group } => {
+                let moved = self.engine.move_extents(&format!("v{volume}"), (first, count), group).await;
+                moved.map(|_| ()).map_err(|error| SystemError::Unfinished(error.to_string()))
+            }
             Admin::ShrinkVolume { name, sectors } => {
                 let size = ByteCount(sectors * SECTOR_BYTES);
                 self.ask(AdminRequest::VolumeShrink { volume: name, size, force: false }).await
@@ -466,6 +470,7 @@ impl Running for RunningArray {
             ("array: reads from memory", memory.hits()),
             ("array: reads from flash", flash.hits),
             (LINES_FOUND, flash.loaded_lines),
+            ("array: extents moved to another group", self.engine.extents_placed(0)),
             ("array: lines struck on flash", flash.struck),
             ("array: lines on flash that gave way", flash.evicted),
         ]

@@ -9,7 +9,7 @@ pub(crate) struct Kinds {
     /// Run the swarm alone, without any of the kinds below; without an option of a kind each seed draws its mixture of them
     #[arg(long, conflicts_with_all = [
         "crash_points", "growing", "clones", "caches", "flash", "forgetful", "mishaps", "incidents", "ordeals", "groups",
-        "network",
+        "moving", "network",
     ])]
     plain: bool,
     /// Let pools grow, and volumes come and go
@@ -40,6 +40,9 @@ pub(crate) struct Kinds {
     /// Give the pool a second group of sets
     #[arg(long, conflicts_with = "crash_points")]
     groups: bool,
+    /// Let extents move between the two groups of --groups
+    #[arg(long, conflicts_with = "crash_points", requires = "groups")]
+    moving: bool,
     /// Let all users come through NBD over a network whose connections die
     #[arg(long, conflicts_with = "crash_points")]
     network: bool,
@@ -56,6 +59,7 @@ impl Kinds {
         };
         let mixture = Mixture {
             groups: self.groups,
+            moving: self.moving,
             flash: self.flash,
             growing: self.growing,
             clones: self.clones,

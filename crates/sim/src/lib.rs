@@ -36,6 +36,7 @@ mod mishap;
 mod mixture;
 mod network;
 mod ordeal;
+mod placement;
 mod run;
 mod scratch;
 mod session;

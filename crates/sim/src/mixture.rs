@@ -16,6 +16,8 @@ use crate::system::System;
 const PLAIN_SHARE: f64 = 0.25;
 /// Share of the other seeds that have each of the features.
 const FEATURE_SHARE: f64 = 0.35;
+/// Share of the seeds with two groups whose extents move between them.
+const MOVING_SHARE: f64 = 0.5;
 /// Share of the seeds without mishaps whose drives forget, which leaves out all other troubles.
 const FORGETFUL_SHARE: f64 = 0.1;
 /// Share of the seeds whose users come through a network.
@@ -26,6 +28,8 @@ const NETWORK_SHARE: f64 = 0.125;
 pub struct Mixture {
     /// The pool has a second group of sets.
     pub groups: bool,
+    /// Extents move between the groups, where there are two.
+    pub moving: bool,
     /// The pool has a flash read cache.
     pub flash: bool,
     /// The pool grows, and volumes come and go.
@@ -60,6 +64,7 @@ impl Mixture {
     /// No kind: the swarm alone.
     pub const PLAIN: Mixture = Mixture {
         groups: false,
+        moving: false,
         flash: false,
         growing: false,
         clones: false,
@@ -82,6 +87,7 @@ impl Mixture {
         let mut feature = || random.chance(FEATURE_SHARE);
         let mixed = Mixture {
             groups: feature(),
+            moving: false,
             flash: feature(),
             growing: feature(),
             clones: feature() && adversity.allows_clones(),
@@ -90,6 +96,8 @@ impl Mixture {
             forgetful: random.chance(FORGETFUL_SHARE) && adversity == Adversity::None,
             network: random.chance(NETWORK_SHARE),
         };
+        // Drawn last: what a seed draws beside it stays the same.
+        let mixed = Mixture { moving: random.chance(MOVING_SHARE) && mixed.groups, ..mixed };
         if is_plain { Mixture::PLAIN } else { mixed }
     }
 
@@ -103,6 +111,7 @@ impl Mixture {
         };
         let config = SimConfig::draw(seed, system);
         let config = if self.groups { config.grouped(system) } else { config };
+        let config = when(self.moving, SimConfig::moving)(config);
         let config = if self.flash { config.flash_cached(system) } else { config };
         let config = when(self.clones, SimConfig::cloned)(config);
         let config = when(self.caches, SimConfig::switching)(config);
@@ -136,6 +145,7 @@ impl Mixture {
         };
         let kinds = [
             (self.groups, " --groups"),
+            (self.moving, " --moving"),
             (self.flash, " --flash"),
             (self.growing, " --growing"),
             (self.clones, " --clones"),
@@ -176,7 +186,7 @@ mod tests {
             let without = drawn.iter().any(|options| has(options, one) && !has(options, other));
             assert!(with && without, "{one} is never drawn with, or never without, {other}");
         }
-        for kind in ["clones", "forgetful", "plain"] {
+        for kind in ["clones", "forgetful", "moving", "plain"] {
             assert!(drawn.iter().any(|options| has(options, kind)), "{kind} is never drawn");
         }
     }

@@ -51,6 +51,7 @@ impl Shelf {
         options.info.block_sectors = config.array.block_sectors;
         options.info.volatile_cache = config.drives.volatile_cache;
         options.info.discard_zeroes = config.drives.discard_zeroes;
+        options.gains_by_discard = config.mixture.moving;
         options.latency = config.drives.latency.clone();
         let switch = PowerSwitch::new();
         let mut shelf = Shelf { options, switch, drives: BTreeMap::new(), made: 0, seed: config.seed };

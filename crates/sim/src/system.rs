@@ -233,6 +233,17 @@ pub enum Admin {
         /// Chunklets on each of its drives.
         chunklets: u64,
     },
+    /// Moves extents of a volume to another group of sets.
+    MoveExtents {
+        /// Its number.
+        volume: usize,
+        /// The first extent; behind the last one comes the first again.
+        first: u32,
+        /// How many.
+        count: u32,
+        /// The group.
+        group: u32,
+    },
     /// Makes a volume smaller.
     ShrinkVolume {
         /// Its name.
@@ -269,6 +280,9 @@ impl Admin {
             }
             Admin::SwitchPool { read, write } => format!("switch caches, read: {read:?}, write: {write:?}"),
             Admin::SizeFlashCache { chunklets } => format!("flash cache of {chunklets} chunklets a drive"),
+            Admin::MoveExtents { volume, first, count, group } => {
+                format!("move {count} extents of volume {volume} from {first} on to group {group}")
+            }
             Admin::ShrinkVolume { name, sectors } => format!("shrink volume {name} to {sectors} sectors"),
             Admin::DeleteVolume { name } => format!("delete volume {name}"),
         }

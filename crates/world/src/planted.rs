@@ -56,6 +56,12 @@ pub enum PlantedBug {
     MergeOldPage,
     /// A write that fills a small log is delayed although nothing is dirty that could make room.
     DelayWhenNothingIsDirty,
+    /// A lane of the log keeps room for the intents of the group that takes fewest, not of any that its extents lie in.
+    IntentsOfWrongGroup,
+    /// Only the lane of a set's group settles before a column is rebuilt, and guards the slots that are.
+    RebuildInWrongLane,
+    /// A slot is discarded before it is stable that its extent has it no more.
+    DiscardBeforeUnmapStable,
     /// Parity is modified from zeros that a drive holds in the place of a page that was given up.
     TrustGivenUpPage,
     /// After a restart a column that was moving counts as moved.
@@ -163,7 +169,7 @@ impl PlantedBug {
     }
 
     /// All that the fault simulator looks for.
-    pub const ALL: [PlantedBug; 58] = [
+    pub const ALL: [PlantedBug; 61] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -186,6 +192,9 @@ impl PlantedBug {
         PlantedBug::ScrubBelievesFirstCopy,
         PlantedBug::MergeOldPage,
         PlantedBug::DelayWhenNothingIsDirty,
+        PlantedBug::IntentsOfWrongGroup,
+        PlantedBug::RebuildInWrongLane,
+        PlantedBug::DiscardBeforeUnmapStable,
         PlantedBug::TrustGivenUpPage,
         PlantedBug::BelieveNewPlaceEarly,
         PlantedBug::EraseWhoJoinedAgain,

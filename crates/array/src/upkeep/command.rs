@@ -35,8 +35,8 @@ impl Shard {
             ShardCommand::Settle { pool, reply } => {
                 let _ = reply.send(self.pool(pool).settle_recovered().await);
             }
-            ShardCommand::MoveExtents { pool, moves, rate, halt, reply } => {
-                let _ = reply.send(self.move_extents(pool, &moves, rate, &halt).await);
+            ShardCommand::MoveExtent { pool, one, rate, reply } => {
+                self.move_extent(pool, &one, rate, |moved| _ = reply.send(moved)).await;
             }
             ShardCommand::Refuse { pool, lanes, reply } => {
                 for (lane, refused) in self.pool(pool).lanes().iter().zip(lanes) {

@@ -5,5 +5,5 @@
 mod command;
 pub(crate) mod pace;
 mod rebuild;
-mod restripe;
+pub(crate) mod relocate;
 mod scrub;

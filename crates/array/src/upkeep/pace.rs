@@ -63,20 +63,25 @@ impl Pace {
 
     /// As [`Pace::rest`], but no longer than a quarter of a second once `stopping` says so.
     pub(crate) async fn rest_unless(&mut self, begun: Nanos, bytes: u64, stopping: impl Fn() -> bool) {
-        let took = Nanos(self.world.now().0 - begun.0);
-        self.yielding = self.activity.0.get() != self.seen;
-        self.seen = self.activity.0.get();
-        let yielding = if self.yielding { Nanos((took.0 * REST_FACTOR).min(REST_MAX.0)) } else { Nanos(0) };
-        let limit = self.rate.map_or(0, |rate| {
-            let fair = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
-            u64::try_from(fair).unwrap_or(u64::MAX)
-        });
-        let mut rest = yielding.0.max(limit.saturating_sub(took.0));
+        let mut rest = self.rest_after(begun, bytes, self.rate).0;
         while rest > 0 && !stopping() {
             let step = rest.min(STEP.0);
             self.world.sleep(Nanos(step)).await;
             rest -= step;
         }
+    }
+
+    /// How long to rest after such a piece of work, at most `rate` bytes per second.
+    pub(crate) fn rest_after(&mut self, begun: Nanos, bytes: u64, rate: Option<u64>) -> Nanos {
+        let took = Nanos(self.world.now().0 - begun.0);
+        self.yielding = self.activity.0.get() != self.seen;
+        self.seen = self.activity.0.get();
+        let yielding = if self.yielding { Nanos((took.0 * REST_FACTOR).min(REST_MAX.0)) } else { Nanos(0) };
+        let limit = rate.map_or(0, |rate| {
+            let fair = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
+            u64::try_from(fair).unwrap_or(u64::MAX)
+        });
+        Nanos(yielding.0.max(limit.saturating_sub(took.0)))
     }
 }
 

@@ -9,10 +9,11 @@ use tier0_control::message::control::{ControlMessage, SlotRebuiltNote};
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
 use tier0_units::{ExtentId, SECTOR_BYTES, SlotRef};
-use tier0_world::IoError;
 use tier0_world::sync::oneshot;
+use tier0_world::{IoError, PlantedBug, planted};
 
 use super::pace::Pace;
+use crate::log_lane::LogLane;
 use crate::pool_shard::PoolShard;
 use crate::shard::Shard;
 
@@ -34,10 +35,13 @@ impl Shard {
         what: RebuiltColumn,
     ) -> Result<(), IoError> {
         let pool = self.pool(number).clone();
-        let RebuiltColumn { set, group, column, returned } = what;
+        let RebuiltColumn { set, column, returned } = what;
         let (index, place) = (SetIndex(set), Column(column as u8));
         // Copies of a page that a power cut has caught may all fail its checksum until the log has written it again.
-        pool.lane(group).write_back.settle_recovered().await?;
+        match planted(PlantedBug::RebuildInWrongLane) {
+            true => guarding_lane(&pool, index).write_back.settle_recovered().await?,
+            false => pool.settle_recovered().await?,
+        }
         tracing::debug!(shard = self.index, set, column, ?returned, "a column is rebuilt");
         let mut pace = Pace::new(&self.world, &self.activity, None);
         let mut result = Ok(());
@@ -45,10 +49,8 @@ impl Shard {
             let missing = missing_slots(&pool, index, place);
             result?;
             if missing.is_empty() {
-                if !has_left_slots(&pool, group, index) {
-                    return Ok(());
-                }
-                pool.lane(group).write_back.until_fewer_are_read().await;
+                let Some(lane) = lane_with_left_slots(&pool, index) else { return Ok(()) };
+                lane.write_back.until_fewer_are_read().await;
                 continue;
             }
             let mut left = missing.as_slice();
@@ -94,11 +96,15 @@ impl Shard {
         pool: &PoolShard,
         number: usize,
         (known, slot): (ExtentId, SlotRef),
-        RebuiltColumn { set, group, column, returned }: RebuiltColumn,
+        RebuiltColumn { set, column, returned }: RebuiltColumn,
     ) -> Result<(), IoError> {
         // Given back meanwhile: there is nothing to rebuild.
         let Some((extent, _pinned)) = pool.mapping.pin_for_any(known, slot) else { return Ok(()) };
-        let write_back = &pool.lane(group).write_back;
+        let lane = match planted(PlantedBug::RebuildInWrongLane) {
+            true => guarding_lane(pool, SetIndex(set)),
+            false => pool.lane_of(extent),
+        };
+        let write_back = &lane.write_back;
         if write_back.has_failed(extent) {
             return Err(IoError::RedundancyLost);
         }
@@ -121,15 +127,25 @@ impl Shard {
     }
 }
 
-/// Whether a slot of a set is still read that no extent has any more. The column has nothing of it: it must not be read there.
-fn has_left_slots(pool: &PoolShard, group: u32, set: SetIndex) -> bool {
-    let mut read = pool.lane(group).write_back.slots_read();
-    read.retain(|slot| pool.slot_io.slots().place(*slot).set == set);
-    if read.is_empty() {
-        return false;
+/// The lane of a set's group, in which not all of its extents need to be.
+fn guarding_lane(pool: &PoolShard, set: SetIndex) -> &LogLane {
+    let slot = pool.slot_io.slots().slots_of(set).next().unwrap_or(0);
+    pool.lane(pool.slot_io.slots().group_of(slot))
+}
+
+/// The lane through which a slot of a set is still read that no extent has any more. The column has nothing of it: it must not be
+/// read there.
+fn lane_with_left_slots(pool: &PoolShard, set: SetIndex) -> Option<&LogLane> {
+    let read_of = |lane: &LogLane| {
+        let mut read = lane.write_back.slots_read();
+        read.retain(|slot| pool.slot_io.slots().place(*slot).set == set);
+        read
+    };
+    if pool.lanes().iter().all(|lane| read_of(lane).is_empty()) {
+        return None;
     }
     let in_use: BTreeSet<u64> = pool.mapping.slots_in_use().into_iter().map(|(_, slot)| slot.slot).collect();
-    !read.iter().all(|slot| in_use.contains(slot))
+    pool.lanes().iter().find(|lane| !read_of(lane).iter().all(|slot| in_use.contains(slot)))
 }
 
 /// This shard's slots in a set that a column lacks.

@@ -64,8 +64,15 @@ pub struct WriteBack(pub(crate) Rc<Inner>);
 /// Clean pages on flash.
 struct FlashPages {
     cache: Rc<FlashCache>,
-    /// Whether reads look for their pages there, and bring them in.
-    is_filled: bool,
+    /// By group: whether reads of its slots look for their pages there, and bring them in.
+    fills: Vec<bool>,
+}
+
+impl FlashPages {
+    /// The cache, if reads of this group's slots use it.
+    fn of_group(&self, group: u32) -> Option<&Rc<FlashCache>> {
+        self.fills.get(group as usize).copied().unwrap_or(false).then_some(&self.cache)
+    }
 }
 
 pub(crate) struct Inner {
@@ -152,14 +159,14 @@ impl WriteBack {
         self.0.leave_memory();
     }
 
-    /// Keeps clean pages in `cache` on flash, which other lanes on the same slots may share; `is_filled` where their own drives are
-    /// slower than that. Whatever changes a slot is told to it in any case.
+    /// Keeps clean pages in `cache` on flash, which other lanes on the same slots may share: those of the groups of which `fills`
+    /// says so, because their drives are slower than that. Whatever changes a slot is told to it in any case.
     ///
     /// # Panics
     /// Where it has one, or has no log.
-    pub fn keep_on_flash(&self, cache: Rc<FlashCache>, is_filled: bool) {
+    pub fn keep_on_flash(&self, cache: Rc<FlashCache>, fills: Vec<bool>) {
         assert!(self.has_log(), "what is struck on flash must be so before the log lets go of what is newer");
-        assert!(self.0.flash.set(FlashPages { cache, is_filled }).is_ok(), "one cache on flash");
+        assert!(self.0.flash.set(FlashPages { cache, fills }).is_ok(), "one cache on flash");
     }
 
     /// Starts destaging. Without a log nothing is ever dirty.
@@ -423,7 +430,11 @@ impl Inner {
         Capacity {
             pages: (self.options.memory_max.0 / PAGE_BYTES).max(1),
             blocks: self.ring.as_ref().map_or(u64::MAX, |ring| ring.space().capacity / PAGE_SECTORS),
-            intent_page_bytes: intents.max().unwrap_or(0),
+            intent_page_bytes: match planted(PlantedBug::IntentsOfWrongGroup) {
+                true => intents.min(),
+                false => intents.max(),
+            }
+            .unwrap_or(0),
         }
     }
 

@@ -87,10 +87,10 @@ impl WriteBack {
         if !inner.overlay(extent, first_sector, u64::from(sectors), false).is_empty() {
             return;
         }
-        if let Some(flash) = inner.flash.get().filter(|flash| flash.is_filled) {
+        if let Some(flash) = inner.flash_of(slot) {
             let pages =
                 first_sector.div_ceil(PAGE_SECTORS)..(first_sector + u64::from(sectors)) / PAGE_SECTORS;
-            flash.cache.bring_in(slot.slot, pages.start as u32..pages.end as u32);
+            flash.bring_in(slot.slot, pages.start as u32..pages.end as u32);
         }
         let fill = |clean: &'_ Rc<ReadCache>| {
             let fill = clean.begin_fill(slot.slot, first_sector, sectors, Source::Read);
@@ -108,6 +108,11 @@ impl WriteBack {
 }
 
 impl Inner {
+    /// The cache on flash, if reads of this slot use it.
+    fn flash_of(&self, slot: SlotRef) -> Option<&Rc<FlashCache>> {
+        self.flash.get()?.of_group(self.slots.slots().group_of(slot.slot))
+    }
+
     /// Waits for a read that is under way and brings all of these sectors into memory.
     async fn until_come(&self, extent: ExtentId, first_sector: u64, sectors: u32) {
         let Some(clean) = self.clean.get() else { return };
@@ -135,8 +140,8 @@ impl Inner {
             return (Ok(()), buf);
         };
         let clean = self.clean.get().filter(|_| is_cached);
-        let flash = self.flash.get().filter(|flash| is_cached && flash.is_filled && flash.cache.is_on());
-        let caches = Caches { clean, flash: flash.map(|flash| &flash.cache) };
+        let flash = self.flash_of(slot).filter(|flash| is_cached && flash.is_on());
+        let caches = Caches { clean, flash };
         if planted(PlantedBug::CleanBeforeDirty)
             && let Some(clean) = clean
             && clean.read(slot.slot, first_sector, &mut buf).is_all()

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use tier0_cache::WriteBackStatus;
 use tier0_pool::{Caching, ChunkletAddress, FlashCacheDevice, FlashCachePlacement, LogCopy};
@@ -54,18 +53,16 @@ pub enum ShardCommand {
         /// Told at the end.
         reply: oneshot::Sender<Result<(), IoError>>,
     },
-    /// Move extents to other slots; how many of this shard's have moved.
-    MoveExtents {
+    /// Move an extent of this shard's to another slot.
+    MoveExtent {
         /// The pool's number in the array.
         pool: usize,
-        /// Which, those of other shards among them.
-        moves: Arc<[Move]>,
-        /// Bytes per second at most.
+        /// Which.
+        one: Move,
+        /// Bytes per second at most, of all such moves of this shard.
         rate: Option<u64>,
-        /// Begin no more of them.
-        halt: Arc<AtomicBool>,
-        /// Told at the end.
-        reply: oneshot::Sender<u64>,
+        /// Told at the end: whether it has moved. If not, the slot that was lent for it was given back.
+        reply: oneshot::Sender<bool>,
     },
     /// Give hosts errors instead of letting them wait.
     Refuse {
@@ -247,8 +244,6 @@ pub struct ShardReport {
 pub struct RebuiltColumn {
     /// Its set.
     pub set: u32,
-    /// The set's group.
-    pub group: u32,
     /// Its number in the set.
     pub column: u32,
     /// Where it was until its drive was lost, while this array ran, if it is rebuilt there.

@@ -8,9 +8,9 @@ mod claim;
 mod in_use;
 mod loop_device;
 mod partitions;
+mod queue;
 mod reopen;
 mod stored;
-mod turning;
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
@@ -34,9 +34,10 @@ use claim::Claim;
 pub use in_use::SystemUse;
 pub use loop_device::LoopDevice;
 use loop_device::{Claimed, Hold};
+pub use queue::is_rotational;
+use queue::takes_discards;
 use reopen::{Opening, Openings};
 use stored::stored_bytes;
-pub use turning::is_rotational;
 
 /// Why a file or device cannot be a drive.
 #[derive(Debug, Error)]
@@ -152,6 +153,8 @@ pub struct FileMedium {
     submission: Submission,
     /// Where the kernel has the file, as it was opened; none of devices, which come and go under other names.
     opened_at: Option<PathBuf>,
+    /// It is a device that discards, and says that what it has discarded reads as zeros.
+    gains_by_discard: bool,
     /// It is a regular file, and was cut short since it was opened.
     was_cut: AtomicBool,
 }
@@ -185,6 +188,7 @@ impl FileMedium {
         // The working directory may be another one when it is opened anew.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let is_file = opened.file.metadata().is_ok_and(|about| about.is_file());
+        let gains_by_discard = !is_file && takes_discards(&path);
         let opened_at = if is_file { place_of(&opened.file) } else { None };
         let openings = Openings::new(opened.file.into(), opened.claims);
         Arc::new(FileMedium {
@@ -194,6 +198,7 @@ impl FileMedium {
             direct: opened.direct,
             submission: opened.submission,
             opened_at,
+            gains_by_discard,
             was_cut: AtomicBool::new(false),
         })
     }
@@ -224,6 +229,7 @@ impl FileMedium {
             direct: false,
             submission,
             opened_at: None,
+            gains_by_discard: false,
             was_cut: AtomicBool::new(false),
         }))
     }
@@ -292,6 +298,7 @@ impl FileMedium {
             openings: opening.alone(),
             direct: self.direct,
             submission: self.submission,
+            gains_by_discard: self.gains_by_discard,
         })
     }
 
@@ -610,6 +617,10 @@ impl Drive for FileDrive {
 
     fn stored(&self) -> SectorCount {
         self.0.medium.stored()
+    }
+
+    fn gains_by_discard(&self) -> bool {
+        self.0.medium.gains_by_discard
     }
 
     fn was_cut(&self) -> bool {

@@ -222,6 +222,10 @@ impl Drive for Guard {
         self.0.drive.was_cut()
     }
 
+    fn gains_by_discard(&self) -> bool {
+        self.0.drive.gains_by_discard()
+    }
+
     fn close(&self) {
         self.0.health.lose(self.0.world().now());
         self.0.die();

@@ -62,6 +62,10 @@ impl Drive for SimDrive {
         &self.0.world
     }
 
+    fn gains_by_discard(&self) -> bool {
+        self.0.medium.options().gains_by_discard
+    }
+
     fn revive(&self) -> Pin<Box<dyn Future<Output = Result<(), IoError>>>> {
         let drive = self.0.clone();
         Box::pin(async move {

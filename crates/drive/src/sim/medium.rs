@@ -23,6 +23,8 @@ pub struct SimOptions {
     pub info: DriveInfo,
     /// Bytes per sector; the same as in every world that the medium is opened in.
     pub width: PayloadWidth,
+    /// Whether it is to be told of what holds nothing any more.
+    pub gains_by_discard: bool,
     /// A command takes a random time in this range.
     pub latency: Range<Nanos>,
     /// This share of the commands takes up to 32 times as long.
@@ -42,7 +44,14 @@ impl SimOptions {
             discard_zeroes: true,
         };
         let latency = Nanos::from_micros(20)..Nanos::from_micros(200);
-        SimOptions { info, width: PayloadWidth::REAL, latency, slow_share: 1.0 / 64.0, seed }
+        SimOptions {
+            info,
+            width: PayloadWidth::REAL,
+            gains_by_discard: false,
+            latency,
+            slow_share: 1.0 / 64.0,
+            seed,
+        }
     }
 }
 

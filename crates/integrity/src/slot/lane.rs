@@ -11,15 +11,13 @@ use super::SlotIo;
 pub(super) struct Lane {
     /// Rows and tables that may still be read or written at once.
     pub(super) rows: Semaphore,
-    /// Parity columns and data pages of its rows, where they are all alike.
-    pub(super) row_kind: Option<(u32, u32)>,
     /// Of the memory, what others have because of this lane.
     left: Cell<usize>,
 }
 
 impl Lane {
-    pub(super) fn new(rows_in_flight: usize, row_kind: Option<(u32, u32)>) -> Rc<Lane> {
-        Rc::new(Lane { rows: Semaphore::new(rows_in_flight as u64), row_kind, left: Cell::new(0) })
+    pub(super) fn new(rows_in_flight: usize) -> Rc<Lane> {
+        Rc::new(Lane { rows: Semaphore::new(rows_in_flight as u64), left: Cell::new(0) })
     }
 }
 
@@ -36,13 +34,13 @@ impl MemoryShare {
 impl SlotIo {
     /// A share of the memory, nothing at first.
     pub fn memory_share(&self) -> MemoryShare {
-        MemoryShare(SlotIo { shared: self.shared.clone(), lane: Lane::new(0, None) })
+        MemoryShare(SlotIo { shared: self.shared.clone(), lane: Lane::new(0) })
     }
 
-    /// The same slots, for batches whose rows have so many parity columns and data pages: `rows_in_flight` of them at once
+    /// The same slots for the batches of a lane: `rows_in_flight` rows of them at once
     /// ([`super::SlotIoOptions::rows_in_flight`]), whatever others have under way.
-    pub fn in_lane(&self, rows_in_flight: usize, row_kind: (u32, u32)) -> SlotIo {
-        SlotIo { shared: self.shared.clone(), lane: Lane::new(rows_in_flight, Some(row_kind)) }
+    pub fn in_lane(&self, rows_in_flight: usize) -> SlotIo {
+        SlotIo { shared: self.shared.clone(), lane: Lane::new(rows_in_flight) }
     }
 
     /// Clean pages have a part of the memory from now on: half of what dirty pages leave, and what tables do not need.

@@ -115,7 +115,7 @@ impl SlotIo {
             left: Cell::new(0),
             unchecked: (!options.checksums).then(Unchecked::default),
         };
-        SlotIo { shared: Rc::new(shared), lane: Lane::new(options.rows_in_flight, None) }
+        SlotIo { shared: Rc::new(shared), lane: Lane::new(options.rows_in_flight) }
     }
 
     /// The sets below.
@@ -143,13 +143,11 @@ impl SlotIo {
         self.raid().sets().layout(self.slots().place(slot).set).row_pages() as u32
     }
 
-    /// What rows there are: parity columns and data pages. One kind may come several times.
+    /// What rows there are in the pool: parity columns and data pages. One kind may come several times. A lane's extents may lie
+    /// in any group.
     pub fn row_kinds(&self) -> impl Iterator<Item = (u32, u32)> {
-        let of_lane = self.lane.row_kind;
-        let layouts = of_lane.is_none().then(|| self.raid().sets().shapes().map(|shape| &shape.layout));
-        let layouts = layouts.into_iter().flatten();
-        let of_sets = layouts.map(|layout| (layout.parities() as u32, layout.row_pages() as u32));
-        of_lane.into_iter().chain(of_sets)
+        let layouts = self.raid().sets().shapes().map(|shape| &shape.layout);
+        layouts.map(|layout| (layout.parities() as u32, layout.row_pages() as u32))
     }
 
     /// Bytes that slot tables take in memory now.

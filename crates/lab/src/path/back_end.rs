@@ -138,6 +138,10 @@ impl Drive for Attached {
         self.drive.world()
     }
 
+    fn gains_by_discard(&self) -> bool {
+        self.drive.gains_by_discard()
+    }
+
     fn submit(&self, command: Command, completion: Completion) {
         let time = self.bus_time(command.range().1);
         let (end, number, drive) = (self.end.clone(), self.number, self.drive.clone());

@@ -10,11 +10,12 @@ use super::page::{PageTable, most_places, page_count};
 use super::pieces::Header;
 use crate::codec::{Reader, Writer};
 use crate::features::{
-    DISPLACED, FAMILIES, FLASH_CACHE, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, ROLES, SWITCHES,
+    DISPLACED, FAMILIES, FLASH_CACHE, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, MIXED, ROLES,
+    SWITCHES,
 };
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
-    BitSet, Branch, CacheSwitches, Derived, DriveClass, DriveRole, ExtentMap, FlashCacheDevice,
+    Away, BitSet, Branch, CacheSwitches, Derived, DriveClass, DriveRole, ExtentMap, FlashCacheDevice,
     FlashCachePlacement, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member,
     MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch, SetGroup, Tenants,
     Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
@@ -81,7 +82,8 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     let has_switches = state.has_switches();
     let switches_bit = if has_switches { SWITCHES } else { 0 };
     let flash_cache_bit = if inventory.flash_cache.devices.is_empty() { 0 } else { FLASH_CACHE };
-    let incompatible = groups_bit | lanes_bit | families_bit | switches_bit | flash_cache_bit;
+    let mixed_bit = if state.is_mixed() { MIXED } else { 0 };
+    let incompatible = groups_bit | lanes_bit | families_bit | switches_bit | flash_cache_bit | mixed_bit;
     // The group that something is of follows it, where there is more than the first.
     let of_group = |writer: &mut Writer, group: u32| {
         if has_groups {
@@ -394,12 +396,13 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         volumes,
         next_volume,
         has_families,
+        is_mixed: header.features.incompatible & MIXED != 0,
         cache_switches,
         flash_cache,
         owners,
     };
-    let (id, slots) = (header.pool, Tenants::new(Vec::new()));
-    let state = PoolState { array, name, id, geometry, inventory, allocation_end, scrub, maps, slots };
+    let (id, slots, away) = (header.pool, Tenants::new(Vec::new()), Away::default());
+    let state = PoolState { array, name, id, geometry, inventory, allocation_end, scrub, maps, slots, away };
     // Where all caches are on, that goes without saying.
     (state.has_switches() == has_switches).then_some(state)
 }

@@ -26,6 +26,8 @@ pub type LossHook = Rc<dyn Fn(u32, IoError)>;
 /// Told of the state whenever sets have joined it, before a shard can borrow their slots. It is called in the middle of
 /// the metadata's work: it must not ask the metadata for anything.
 pub type SetsHook = Rc<dyn Fn(&PoolState)>;
+/// Who gets slots that are free, and that is stable; they come back by [`Metadata::return_slots`].
+pub type FreedHook = Box<dyn Fn(&Metadata, Vec<u64>)>;
 
 /// The metadata of an open pool; clones are the same.
 #[derive(Clone)]
@@ -48,6 +50,7 @@ pub(super) struct Core {
     pub(super) failed: RefCell<Option<PoolError>>,
     pub(super) on_loss: LossHook,
     pub(super) on_sets: RefCell<Option<SetsHook>>,
+    pub(super) on_freed: RefCell<Option<FreedHook>>,
     /// Rung when commits have ended.
     pub(super) changed: Notify,
     /// Whether the pool has drives that remember anything.
@@ -119,6 +122,7 @@ impl Core {
             failed: RefCell::new(None),
             on_loss,
             on_sets: RefCell::default(),
+            on_freed: RefCell::default(),
             changed: Notify::new(),
             persistent,
         })
@@ -177,6 +181,16 @@ impl Metadata {
     /// Has `hook` told when sets have joined.
     pub fn on_sets_added(&self, hook: SetsHook) {
         *self.0.on_sets.borrow_mut() = Some(hook);
+    }
+
+    /// Has `hook` given the slots that commits free, but for those of [`Metadata::commit_keeping_slots`].
+    pub fn on_freed(&self, hook: FreedHook) {
+        *self.0.on_freed.borrow_mut() = Some(hook);
+    }
+
+    /// The world in which its drives are.
+    pub fn world(&self) -> &World {
+        &self.0.world
     }
 
     /// The drive of a member that serves.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::core::{Core, Metadata};
 use crate::state::{Claim, PoolState, SlotHome, SlotSet};
@@ -126,12 +127,14 @@ impl Core {
     }
 
     /// These slots are free, and that is stable. One that a later commit of the same slot mapped again stays taken.
-    pub(super) fn free(&self, runs: &[SlotRun]) {
-        let (state, mut lending) = (self.state.borrow(), self.lending.borrow_mut());
-        for run in runs {
-            if !state.used_slots().contains(run.first) {
-                lending.give_back(*run);
+    pub(super) fn free(self: &Rc<Self>, runs: &[SlotRun]) {
+        let mut free: Vec<SlotRun> = runs.to_vec();
+        free.retain(|run| !self.state.borrow().used_slots().contains(run.first));
+        match &*self.on_freed.borrow() {
+            Some(hook) if !free.is_empty() => {
+                hook(&Metadata(self.clone()), free.iter().map(|run| run.first).collect());
             }
+            _ => free.into_iter().for_each(|run| self.lending.borrow_mut().give_back(run)),
         }
     }
 }
@@ -162,6 +165,21 @@ impl Metadata {
         let slot =
             homes.filter_map(|home| state.slot_at(home)).find(|slot| !lending.taken.contains(*slot))?;
         lending.taken.insert(slot);
+        Some(slot)
+    }
+
+    /// Lends the lowest free slot of a group; none where it has none, or where thick volumes have reserved all that are free.
+    /// `is_reserved` says that one of those is reserved for the extent that is to have it.
+    pub fn lend_slot_in(&self, group: u32, is_reserved: bool) -> Option<u64> {
+        let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
+        let (free, reserved) = lending.free(&state, group);
+        if if is_reserved { reserved == 0 } else { free <= reserved } {
+            return None;
+        }
+        let slot = lending.take(group, 1).first()?.first;
+        if is_reserved {
+            lending.for_thick.insert(slot);
+        }
         Some(slot)
     }
 

@@ -44,7 +44,7 @@ mod survey;
 mod tests;
 
 pub use commit::Commit;
-pub use core::{LossHook, Metadata, SetsHook};
+pub use core::{FreedHook, LossHook, Metadata, SetsHook};
 pub use open::Inspected;
 pub use readmission::Unbelieved;
 pub use recognise::Seen;

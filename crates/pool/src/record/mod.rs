@@ -176,6 +176,9 @@ pub enum MetaRecord {
     LogPlaced(LogPlacement),
     /// The flash read cache lies here now, and its devices are to be believed under these epochs.
     FlashCachePlaced(FlashCachePlacement),
+    /// From now on extents may lie in other groups than their volume's. Builds that do not know this record do not know that
+    /// either.
+    GroupsMixed {},
 }
 
 /// Neighbouring extents that are mapped to neighbouring slots.

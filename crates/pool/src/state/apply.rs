@@ -67,22 +67,21 @@ impl PoolState {
             MetaRecord::PoolCacheChanged(switches) => self.inventory.cache_switches = switches,
             MetaRecord::LogPlaced(log) => self.place_log(log),
             MetaRecord::FlashCachePlaced(placement) => self.place_flash_cache(placement),
+            MetaRecord::GroupsMixed {} => self.inventory.is_mixed = true,
         }
     }
 
     fn map_run(&mut self, MappedRun { volume, run }: MappedRun) {
-        let map = self.maps.get_mut(&volume).expect("checked");
         for (index, slot) in run.iter() {
-            let before = map.insert(index, slot);
+            let before = self.map_in(ExtentId { volume, index }, slot);
             let fresh = self.slots.insert(slot.slot, ExtentId { volume, index });
             assert!(before.is_none() && fresh, "extent {index} of volume {volume} or {slot:?} was mapped");
         }
     }
 
     fn unmap_run(&mut self, ExtentRun { first, count }: ExtentRun) {
-        let map = self.maps.get_mut(&first.volume).expect("checked");
         for index in first.index..first.index + count {
-            let slot = map.remove(index).expect("checked");
+            let slot = self.map_out(ExtentId { index, ..first }).expect("checked");
             assert!(self.slots.remove(slot.slot, first.volume), "the extent had slot {}", slot.slot);
         }
     }
@@ -162,6 +161,7 @@ impl PoolState {
 
     fn delete_volume(&mut self, volume: u32) {
         self.inventory.volumes.remove(&volume);
+        self.forget_away(volume);
         let map = self.maps.remove(&volume).expect("checked");
         for (_, slot) in map.iter() {
             self.slots.remove(slot.slot, volume);

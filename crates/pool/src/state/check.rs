@@ -101,6 +101,13 @@ impl PoolState {
                 self.check_flash_cache(placement)?;
                 self.check_room(checkpoint::flash_cache_bytes(placement))
             }
+            MetaRecord::GroupsMixed {} => match self.has_groups() {
+                true => Ok(()),
+                false => {
+                    let fact = "extents of several groups in a pool of one".to_owned();
+                    Err(MetaError::Contradiction { fact })
+                }
+            },
         }
     }
 
@@ -139,6 +146,7 @@ impl PoolState {
         if let Some(allocation) = overlap(&mut allocations) {
             return Err(MetaError::Allocation { allocation, end: self.allocation_end });
         }
+        self.check_groups_of(runs)?;
         self.check_room_for(runs)
     }
 

@@ -8,7 +8,7 @@ use tier0_units::{ExtentId, SlotRef};
 
 use crate::ChunkletAddress;
 use crate::state::{
-    BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, Tenant, Tenants,
+    Away, BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, Tenant, Tenants,
     are_placed, check, group::GROUPS_MAX,
 };
 
@@ -50,6 +50,8 @@ pub(crate) struct MapProof {
     extents: u64,
     /// The next volume and extent.
     from: Option<(u32, u32)>,
+    /// Those seen in other groups than their volume's.
+    away: Away,
 }
 
 impl PoolState {
@@ -68,7 +70,7 @@ impl PoolState {
             return Err(MetaError::Contradiction { fact });
         }
         let seen = BitSet::new(self.slot_count_of_batches());
-        Ok(MapProof { seen, extents: 0, from: Some((0, 0)) })
+        Ok(MapProof { seen, extents: 0, from: Some((0, 0)), away: Away::default() })
     }
 
     /// Goes on with so many extents; true at the end.
@@ -86,6 +88,9 @@ impl PoolState {
                 let extent = ExtentId { volume, index };
                 self.check_mapped(extent, slot)?;
                 proof.extents += 1;
+                if let Some(group) = self.group_if_away(volume, slot.slot) {
+                    proof.away.add(volume, group);
+                }
                 if !proof.seen.insert(slot.slot) && !self.slots.is_shared(slot.slot) {
                     return Err(MetaError::SlotTaken { slot: slot.slot });
                 }
@@ -96,6 +101,7 @@ impl PoolState {
         if self.slots.count() != proof.seen.count()
             || self.slots.extent_count() != proof.extents
             || self.slots.bound() != proof.seen.bound()
+            || self.away != proof.away
         {
             return Err(self.slots_differ());
         }
@@ -164,8 +170,7 @@ impl PoolState {
                 if !self.slots.insert(slot.slot, extent) && !self.slots.join(slot.slot, extent) {
                     return Err(MetaError::SlotTaken { slot: slot.slot });
                 }
-                let map = self.maps.get_mut(&extent.volume).expect("checked");
-                if map.insert(extent.index, *slot).is_some() {
+                if self.map_in(extent, *slot).is_some() {
                     return Err(MetaError::ExtentMapped { extent });
                 }
             }
@@ -182,6 +187,10 @@ impl PoolState {
         let count = self.slot_count_of_batches();
         if slot.slot >= count {
             return Err(MetaError::SlotOutside { slot: slot.slot, count });
+        }
+        if !self.is_mixed() && self.group_if_away(extent.volume, slot.slot).is_some() {
+            let fact = format!("{extent} lies in another group than its volume");
+            return Err(MetaError::Contradiction { fact });
         }
         if slot.allocation == 0 || slot.allocation >= self.allocation_end {
             let (allocation, end) = (slot.allocation, self.allocation_end);

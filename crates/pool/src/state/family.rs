@@ -161,9 +161,8 @@ impl PoolState {
 
     pub(super) fn share(&mut self, run: &SharedRun) {
         let shared: Vec<(ExtentId, SlotRef)> = self.shared_by(run).collect();
-        let map = self.maps.get_mut(&run.first.volume).expect("checked");
         for (extent, slot) in shared {
-            let before = map.insert(extent.index, slot);
+            let before = self.map_in(extent, slot);
             let joined = self.slots.join(slot.slot, extent);
             assert!(before.is_none() && joined, "{extent} was mapped, or {slot:?} is another extent's");
         }

@@ -13,6 +13,7 @@
 //! What it does not do: it chooses nothing but spare chunklets, and knows no layouts.
 
 mod apply;
+mod away;
 mod balance;
 mod batch;
 mod bits;
@@ -49,6 +50,7 @@ use uuid::Uuid;
 use crate::ChunkletAddress;
 use crate::record::{MetaRecord, ScrubCursor};
 
+pub(crate) use away::Away;
 pub use balance::{ColumnMove, SetsToCome};
 pub use batch::SetBatch;
 pub(crate) use batch::{are_placed, placed};
@@ -126,6 +128,8 @@ pub(crate) struct Inventory {
     pub(crate) next_volume: u32,
     /// Whether there is or was a volume of another one's family.
     pub(crate) has_families: bool,
+    /// Whether extents may lie in other groups than their volume's.
+    pub(crate) is_mixed: bool,
     pub(crate) cache_switches: CacheSwitches,
     pub(crate) flash_cache: FlashCachePlacement,
     /// Derived: whose the chunklets are; free ones are not listed.
@@ -147,6 +151,8 @@ pub struct PoolState {
     pub(crate) maps: BTreeMap<u32, ExtentMap>,
     /// Derived: the slots that extents have, and whose they are.
     pub(crate) slots: Tenants,
+    /// Derived: the extents that lie in other groups than their volume's.
+    pub(crate) away: Away,
 }
 
 impl PoolState {
@@ -168,6 +174,7 @@ impl PoolState {
             scrub: ScrubCursor::default(),
             maps: BTreeMap::new(),
             slots: Tenants::new(Vec::new()),
+            away: Away::default(),
         };
         check::name("array", array)?;
         check::name("pool", name)?;

@@ -30,7 +30,8 @@ impl PoolState {
         self.slots.counts_of(group).1
     }
 
-    /// Extents of thick volumes that have no slot yet: so many free slots are theirs.
+    /// Extents of thick volumes that have no slot in their group: so many free slots are theirs. One that lies in another group
+    /// can always come back.
     pub fn reserved_slot_count(&self) -> u64 {
         self.volumes().map(|volume| self.reserved_by(volume)).sum()
     }
@@ -46,14 +47,14 @@ impl PoolState {
         self.free_slot_count_of(group).saturating_sub(self.reserved_slot_count_of(group))
     }
 
-    /// Extents of a thick volume that have no slot yet.
+    /// Extents of a thick volume that have no slot in its group.
     fn reserved_by(&self, volume: &Volume) -> u64 {
-        match volume.thin {
-            true => 0,
-            false => {
-                self.extents_of(volume.sectors) - self.maps.get(&volume.number).map_or(0, ExtentMap::count)
-            }
+        if volume.thin {
+            return 0;
         }
+        let mapped = self.maps.get(&volume.number).map_or(0, ExtentMap::count);
+        let away: u64 = self.away_of(volume.number).map(|(_, count)| count).sum();
+        self.extents_of(volume.sectors) - (mapped - away)
     }
 
     /// Whether so many slots of a group are free and not reserved for thick volumes.
@@ -64,17 +65,18 @@ impl PoolState {
         }
     }
 
-    /// Whether there is room for what these runs map, whose slots there are: an extent of a thick volume takes what was
-    /// reserved for it in its group, and a slot wherever it is.
+    /// Whether there is room for what these runs map, whose slots there are: in its group, an extent of a thick volume takes what
+    /// was reserved for it; elsewhere it takes what nobody has reserved.
     pub(super) fn check_room_for(&self, runs: &[MappedRun]) -> Result<(), MetaError> {
         let mut wanted = vec![0i64; self.groups().len()];
         for MappedRun { volume, run } in runs {
-            for (_, slot) in run.iter() {
-                wanted[self.slots.group_of(slot.slot) as usize] += 1;
-            }
             let volume = &self.inventory.volumes[volume];
-            if !volume.thin {
-                wanted[volume.group as usize] -= i64::from(run.count);
+            for (_, slot) in run.iter() {
+                let group = self.slots.group_of(slot.slot);
+                // Its own reservation.
+                if volume.thin || group != volume.group {
+                    wanted[group as usize] += 1;
+                }
             }
         }
         let lacking = (0u32..).zip(wanted).filter(|(_, wanted)| *wanted > 0);

@@ -3,7 +3,7 @@
 use tier0_units::{ExtentId, SlotRef};
 
 use crate::record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor};
-use crate::state::{Inventory, MetaError, PoolState};
+use crate::state::{Away, Inventory, MetaError, PoolState};
 
 /// What brings a state back to where it was. The map is put back extent by extent, the rest by a copy that is made
 /// only if a record changes it.
@@ -11,6 +11,7 @@ struct Undo {
     allocation_end: u64,
     scrub: ScrubCursor,
     inventory: Option<Box<Inventory>>,
+    away: Away,
     /// What extents had before, oldest change first.
     extents: Vec<(ExtentId, Option<SlotRef>)>,
     /// Slots that became rebuilt before the copy was made: set, column, slot.
@@ -26,6 +27,7 @@ impl PoolState {
             allocation_end: self.allocation_end,
             scrub: self.scrub,
             inventory: None,
+            away: self.away.clone(),
             extents: Vec::new(),
             rebuilt: Vec::new(),
         };
@@ -74,6 +76,7 @@ impl PoolState {
             }
         }
         self.slots.shrink(self.slot_stretches());
+        self.away = undo.away;
     }
 }
 

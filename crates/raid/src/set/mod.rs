@@ -9,6 +9,6 @@ mod spare;
 mod table;
 
 pub use shape::SetShape;
-pub use slots::{SlotMap, SlotPlace};
+pub use slots::{JoiningSets, SlotMap, SlotPlace};
 pub use spare::{SpareMove, SparePlan, SpareRoom, plan_spares};
 pub use table::{RaidSets, SetIndex, TableError};

@@ -29,12 +29,24 @@ pub struct SlotMap {
     extent_sectors: u64,
 }
 
+/// Sets of one shape that join a pool together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoiningSets {
+    /// How many.
+    pub sets: u32,
+    /// In bands of so many.
+    pub sets_per_band: u32,
+    /// The number of their group.
+    pub group: u32,
+}
+
 /// Sets that were added together, of one shape: their slots follow those of the batch before.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     first_set: u64,
     sets: u64,
     sets_per_band: u64,
+    group: u32,
     first_slot: u64,
     slots_per_set: u64,
     slot_sectors: u64,
@@ -42,13 +54,12 @@ struct Batch {
 }
 
 impl Batch {
-    /// So many sets from `first_set` on, whose slots begin with `first_slot`.
+    /// Sets from `first_set` on, whose slots begin with `first_slot`.
     fn new(
         raid: &RaidSets,
         extent_sectors: u64,
         (first_set, first_slot): (u64, u64),
-        sets: u64,
-        sets_per_band: u64,
+        joining: JoiningSets,
     ) -> Batch {
         let set = SetIndex(first_set as u32);
         let layout = raid.layout(set);
@@ -56,8 +67,9 @@ impl Batch {
         let rows_per_slot = extent_sectors.div_ceil(row_sectors);
         Batch {
             first_set,
-            sets,
-            sets_per_band,
+            sets: u64::from(joining.sets),
+            sets_per_band: u64::from(joining.sets_per_band),
+            group: joining.group,
             first_slot,
             slots_per_set: raid.rows(set) / rows_per_slot,
             slot_sectors: rows_per_slot * row_sectors,
@@ -78,21 +90,21 @@ impl Batch {
 impl SlotMap {
     /// Slots for extents of `extent_sectors` over `sets`, all of one shape, whose chunklets come from `drives` drives.
     pub fn new(sets: &RaidSets, extent_sectors: u64, drives: usize) -> SlotMap {
-        let count = u64::from(sets.count());
         let columns = sets.layout(SetIndex(0)).columns();
-        let band = ((drives / columns) as u64).clamp(1, count.max(1));
-        SlotMap::of_batches(sets, extent_sectors, [(count, band)])
+        let sets_per_band = ((drives / columns) as u32).clamp(1, sets.count().max(1));
+        let all = JoiningSets { sets: sets.count(), sets_per_band, group: 0 };
+        SlotMap::of_batches(sets, extent_sectors, [all])
     }
 
-    /// Slots over sets that were added in batches of so many sets of one shape, in bands of so many.
+    /// Slots over sets that were added in these batches.
     pub fn of_batches(
         sets: &RaidSets,
         extent_sectors: u64,
-        batches: impl IntoIterator<Item = (u64, u64)>,
+        batches: impl IntoIterator<Item = JoiningSets>,
     ) -> SlotMap {
         let mut next = (0, 0);
-        let place = |(count, sets_per_band): (u64, u64)| {
-            let batch = Batch::new(sets, extent_sectors, next, count, sets_per_band);
+        let place = |joining: JoiningSets| {
+            let batch = Batch::new(sets, extent_sectors, next, joining);
             next = batch.end();
             OnceLock::from(batch)
         };
@@ -101,11 +113,11 @@ impl SlotMap {
         SlotMap { batches: GrowList::new(batches), extent_sectors }
     }
 
-    /// So many sets of one shape have joined behind those that are there, in bands of so many. Called by one thread at a time,
-    /// after [`RaidSets::append`] and before a shard is told of their slots.
-    pub fn append(&self, raid: &RaidSets, sets: u64, sets_per_band: u64) {
+    /// Sets have joined behind those that are there. Called by one thread at a time, after [`RaidSets::append`] and before a
+    /// shard is told of their slots.
+    pub fn append(&self, raid: &RaidSets, joining: JoiningSets) {
         let next = self.batches().last().map_or((0, 0), Batch::end);
-        let batch = Batch::new(raid, self.extent_sectors, next, sets, sets_per_band);
+        let batch = Batch::new(raid, self.extent_sectors, next, joining);
         self.batches.append(|place| place.set(batch).expect("nothing was there"));
     }
 
@@ -139,6 +151,12 @@ impl SlotMap {
     /// All slots of the pool.
     pub fn count(&self) -> u64 {
         self.batches().map(Batch::slots).sum()
+    }
+
+    /// The group of a slot's set.
+    #[inline]
+    pub fn group_of(&self, slot: u64) -> u32 {
+        self.of(slot).group
     }
 
     /// Data sectors that a slot has: at least an extent's; what is more lies idle.
@@ -239,16 +257,17 @@ mod tests {
         let sizes = (0..7).map(|_| ("drive", DATA_START_SECTORS + 9 * 1024));
         let sets = RaidSets::form(layout, &mut Chunklets::new(sizes, 1024, 0).expect("large enough"));
         let count = u64::from(sets.count());
-        let (old, new) = (13, count - 13);
-        let grown = SlotMap::of_batches(&sets, 64, [(old, 2), (new, 1)]);
+        let (old, new) = (13, sets.count() - 13);
+        let joining = |sets, sets_per_band, group| JoiningSets { sets, sets_per_band, group };
+        let grown = SlotMap::of_batches(&sets, 64, [joining(old, 2, 0), joining(new, 1, 3)]);
         // The same, grown while it is in use.
         let table = sets.table();
         let shape = *sets.shape(SetIndex(0));
         let live = RaidSets::from_table(shape, 1024, &table[..13 * 3]).expect("valid");
-        let slots = SlotMap::of_batches(&live, 64, [(old, 2)]);
+        let slots = SlotMap::of_batches(&live, 64, [joining(old, 2, 0)]);
         let early: Vec<SlotPlace> = (0..slots.count()).map(|slot| slots.place(slot)).collect();
         live.append(&shape, &table[13 * 3..]).expect("valid");
-        slots.append(&live, new, 1);
+        slots.append(&live, joining(new, 1, 3));
         assert_eq!(slots.count(), grown.count());
         let places = |map: &SlotMap| (0..map.count()).map(|slot| map.place(slot)).collect::<Vec<_>>();
         assert_eq!(places(&slots), places(&grown));
@@ -257,7 +276,8 @@ mod tests {
         let mut seen = BTreeSet::new();
         for slot in 0..grown.count() {
             let place = grown.place(slot);
-            assert_eq!(u64::from(place.set.0) < old, slot < old * slots_per_set, "slot {slot}");
+            let is_old = slot < u64::from(old) * slots_per_set;
+            assert_eq!((place.set.0 < old, slots.group_of(slot) == 0), (is_old, is_old), "slot {slot}");
             assert!(seen.insert((place.set, place.first_sector)));
         }
         for set in (0..sets.count()).map(SetIndex) {

@@ -14,6 +14,8 @@ const MIXTURE_SEEDS: Range<u64> = 0..48;
 const GROWING_SEEDS: Range<u64> = 0..20;
 /// Seeds of pools with two groups of sets that must be clean.
 const GROUP_SEEDS: Range<u64> = 8..28;
+/// Seeds of extents that move between groups that must be clean.
+const MOVING_SEEDS: Range<u64> = 0..40;
 /// Seeds of volumes that are cloned that must be clean.
 const CLONE_SEEDS: Range<u64> = 0..24;
 /// Seeds whose caches are switched that must be clean.
@@ -156,6 +158,13 @@ fn pools_with_two_groups_of_sets_survive_what_these_seeds_bring() {
     let things =
         ["pools grown", "drives gone", "power cuts under load", "blocks repaired by scrubs", "healed"];
     survives(GROUP_SEEDS, |config| config.grouped(&Array).growing(), &things);
+}
+
+/// Extents move between groups of other RAID levels and lanes, whatever happens.
+#[test]
+fn extents_that_move_between_groups_survive_what_these_seeds_bring() {
+    let things = ["array: extents moved to another group", "power cuts under load", "discards", "healed"];
+    survives(MOVING_SEEDS, |config| config.grouped(&Array).moving(), &things);
 }
 
 #[test]

@@ -34,6 +34,8 @@ const KNOWN: [(PlantedBug, u64); 50] = [
     (PlantedBug::ScrubBelievesFirstCopy, 826),
     (PlantedBug::MergeOldPage, 0),
     (PlantedBug::DelayWhenNothingIsDirty, 77_100_015),
+    (PlantedBug::IntentsOfWrongGroup, 29),
+    (PlantedBug::DiscardBeforeUnmapStable, 3),
     (PlantedBug::TrustGivenUpPage, 11),
     (PlantedBug::BelieveNewPlaceEarly, 201),
     (PlantedBug::WritesGoToNewPlace, 544),

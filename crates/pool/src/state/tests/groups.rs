@@ -117,10 +117,26 @@ fn space_is_promised_by_group() {
     assert!(matches!(refused(&state, map(5, 1)), MetaError::NoSpace { wanted: 1, free: 0 }));
     // Nor may it take what the fast group's volume has reserved.
     let astray = MetaRecord::map([(extent(2, 9), slot(0, 9))]);
+    assert!(
+        matches!(refused(&state, astray.clone()), MetaError::Contradiction { .. }),
+        "extents stay in their group"
+    );
+    state.apply_all(&[MetaRecord::GroupsMixed {}]).expect("there are two");
     assert!(matches!(refused(&state, astray), MetaError::NoSpace { wanted: 1, free: 0 }));
     // A thick volume's extent in another group gives back what was reserved for it in its own.
     state.apply_all(&[MetaRecord::map([(extent(0, 0), slot(20, 50))])]).expect("its own");
     assert_eq!((state.reserved_slot_count_of(SLOW), state.room_in(SLOW)), (14, 0));
+    // Of one that lies in another group a slot in its own stays reserved: it can always come back.
+    let moved = MetaRecord::moves([(&[extent(0, 0)][..], Some(slot(0, 51)))]);
+    assert!(state.clone().apply_all(&moved).is_err(), "the fast group's volume has reserved all of it");
+    state.apply_all(&[MetaRecord::VolumeDeleted { volume: 1 }]).expect("there");
+    state.apply_all(&moved).expect("free now");
+    assert_eq!((state.reserved_slot_count_of(SLOW), state.room_in(SLOW)), (15, 0));
+    assert_eq!(state.groups_reached_from(SLOW), [0, SLOW].into());
+    let back = MetaRecord::moves([(&[extent(0, 0)][..], Some(slot(20, 52)))]);
+    state.apply_all(&back).expect("its own");
+    assert_eq!((state.reserved_slot_count_of(SLOW), state.away_of(0).count()), (14, 0));
+    state.verify().expect("sound");
 }
 
 /// Random records against sums over everything.
@@ -129,7 +145,9 @@ fn counts_by_group_agree_with_sums() {
     for seed in 0..200 {
         let mut random = Random::new(seed, 0);
         let mut state = grouped();
-        state.apply_all(&[MetaRecord::AllocationsReserved { end: 1 << 20 }]).expect("forward");
+        state
+            .apply_all(&[MetaRecord::AllocationsReserved { end: 1 << 20 }, MetaRecord::GroupsMixed {}])
+            .expect("forward");
         let (mut volumes, mut next, mut allocation) = (Vec::new(), 0, 1);
         for _ in 0..120 {
             let record = match random.below(6) {

@@ -388,6 +388,7 @@ impl Store {
             | Admin::SwitchVolume { .. }
             | Admin::SwitchPool { .. }
             | Admin::SizeFlashCache { .. }
+            | Admin::MoveExtents { .. }
             | Admin::ShrinkVolume { .. }
             | Admin::DeleteVolume { .. } => Err(SystemError::Refused("a mirror stays as it is".to_owned())),
         }

@@ -1,4 +1,5 @@
-//! Whether what a file lies on has turning platters, as the kernel says.
+//! What the kernel says of the queue of the device that a file is, or lies on: whether it has turning platters, and whether it
+//! discards.
 
 use std::fs;
 use std::os::linux::fs::MetadataExt;
@@ -10,16 +11,29 @@ use std::path::{Path, PathBuf};
 pub fn is_rotational(path: &Path) -> Option<bool> {
     let about = fs::metadata(path).ok()?;
     let device = if about.file_type().is_block_device() { about.st_rdev() } else { about.st_dev() };
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    let known = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    // A partition has the queue of its disk.
-    let says = ["queue/rotational", "../queue/rotational"];
-    let text = says.iter().find_map(|file| fs::read_to_string(known.join(file)).ok())?;
-    match text.trim() {
+    match said_of(device, "rotational")?.as_str() {
         "0" => Some(false),
         "1" => Some(true),
         _ => None,
     }
+}
+
+/// Whether the device at `path` discards, and zeroes what was discarded.
+pub(super) fn takes_discards(path: &Path) -> bool {
+    let Ok(about) = fs::metadata(path) else { return false };
+    let is_above_zero = |what| said_of(about.st_rdev(), what).is_some_and(|text| text != "0");
+    about.file_type().is_block_device()
+        && is_above_zero("discard_max_bytes")
+        && is_above_zero("write_zeroes_max_bytes")
+}
+
+/// What the kernel says of the queue of a device, or of its disk if it is a partition.
+fn said_of(device: u64, what: &str) -> Option<String> {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let known = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    let places = [format!("queue/{what}"), format!("../queue/{what}")];
+    let text = places.iter().find_map(|file| fs::read_to_string(known.join(file)).ok())?;
+    Some(text.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -1,0 +1,107 @@
+//! Freed slots are discarded on the drives that gain by it, then they can be lent again.
+//!
+//! Their unmapping is stable and nobody reads them any more. After a crash they are free without having been discarded.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use futures_util::future::join_all;
+use tier0_plan::PoolShape;
+use tier0_pool::SlotRun;
+use tier0_pool::metadata::Metadata;
+use tier0_raid::layout::{Column, Row};
+use tier0_raid::set::SetIndex;
+use tier0_units::Lba;
+use tier0_world::sync::Semaphore;
+use tier0_world::{PlantedBug, World, planted};
+
+/// Stretches of rows of a pool that are discarded at once.
+const DISCARDS_AT_ONCE: u64 = 4;
+
+/// Freed slots of a pool on their way back.
+pub(super) struct Discards {
+    world: World,
+    shape: PoolShape,
+    places: Semaphore,
+}
+
+impl Discards {
+    /// Those of a pool, whose freed slots come here from now on.
+    pub(super) fn start(metadata: &Metadata, shape: &PoolShape) -> Rc<Discards> {
+        let (world, places) = (metadata.world().clone(), Semaphore::new(DISCARDS_AT_ONCE));
+        let discards = Rc::new(Discards { world, shape: shape.clone(), places });
+        let freed = discards.clone();
+        metadata.on_freed(Box::new(move |metadata, slots| freed.release(metadata, slots)));
+        discards
+    }
+
+    /// Takes slots back that no extent has any more, and that nobody reads.
+    pub(super) fn release(self: &Rc<Self>, metadata: &Metadata, slots: Vec<u64>) {
+        if !any_gains(metadata) {
+            return metadata.return_slots(&runs_of(&slots));
+        }
+        let (discards, metadata) = (self.clone(), metadata.clone());
+        let discard = async move {
+            discards.discard(&metadata, &slots).await;
+            metadata.return_slots(&runs_of(&slots));
+        };
+        self.world.spawn(discard).detach();
+    }
+
+    /// Discards slots that extents still have, where that is to be done wrong.
+    pub(super) async fn discard_early(&self, metadata: &Metadata, slots: impl Iterator<Item = u64>) {
+        if planted(PlantedBug::DiscardBeforeUnmapStable) {
+            self.discard(metadata, &slots.collect::<Vec<_>>()).await;
+        }
+    }
+
+    async fn discard(&self, metadata: &Metadata, slots: &[u64]) {
+        for (set, rows) in stretches_of(&self.shape, slots) {
+            let _place = self.places.acquire(1).await;
+            discard_rows(metadata, &self.shape, set, rows).await;
+        }
+    }
+}
+
+fn any_gains(metadata: &Metadata) -> bool {
+    let members = 0..metadata.state().members().len() as u32;
+    members.filter_map(|member| metadata.drive(member)).any(|drive| drive.gains_by_discard())
+}
+
+/// Discards rows on the drives that gain by it. One that does not do it holds more than it needs to: that is no failure.
+async fn discard_rows(metadata: &Metadata, shape: &PoolShape, set: SetIndex, rows: Range<Row>) {
+    let layout = shape.sets.layout(set);
+    let (first, sectors) =
+        (layout.page_column_lba(rows.start, 0), (rows.end.0 - rows.start.0) * layout.stripe_unit().0);
+    let discards = (0..layout.columns()).filter_map(|column| {
+        let (member, start) = shape.sets.place_of_row(set, Column(column as u8), rows.start);
+        let drive = metadata.drive(member as u32).filter(|drive| drive.gains_by_discard())?;
+        Some(async move { drive.discard(Lba(start.0 + first.0), sectors).await })
+    });
+    join_all(discards.collect::<Vec<_>>()).await;
+}
+
+/// The rows of these slots, in stretches as long as possible.
+fn stretches_of(shape: &PoolShape, slots: &[u64]) -> Vec<(SetIndex, Range<Row>)> {
+    let mut by_set: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+    for slot in slots {
+        let rows = shape.slots.rows(*slot);
+        by_set.entry(shape.slots.place(*slot).set.0).or_default().push((rows.start.0, rows.end.0));
+    }
+    let mut stretches: Vec<(SetIndex, Range<Row>)> = Vec::new();
+    for (set, mut rows) in by_set {
+        rows.sort_unstable();
+        for (start, end) in rows {
+            match stretches.last_mut() {
+                Some((last, range)) if last.0 == set && range.end.0 == start => range.end = Row(end),
+                _ => stretches.push((SetIndex(set), Row(start)..Row(end))),
+            }
+        }
+    }
+    stretches
+}
+
+fn runs_of(slots: &[u64]) -> Vec<SlotRun> {
+    slots.iter().map(|slot| SlotRun { first: *slot, count: 1 }).collect()
+}
