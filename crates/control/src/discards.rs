@@ -2,7 +2,8 @@
 //!
 //! Their unmapping is stable and nobody reads them any more. After a crash they are free without having been discarded.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -18,19 +19,23 @@ use tier0_world::{PlantedBug, World, planted};
 
 /// Stretches of rows of a pool that are discarded at once.
 const DISCARDS_AT_ONCE: u64 = 4;
+/// Sectors of a drive that are discarded by one command, at most: 64 MiB, for hosts wait behind it.
+const SECTORS_MAX: u64 = 64 << 11;
 
 /// Freed slots of a pool on their way back.
 pub(super) struct Discards {
     world: World,
     shape: PoolShape,
     places: Semaphore,
+    /// Members that have failed a discard: they are not asked again.
+    refused: RefCell<BTreeSet<u32>>,
 }
 
 impl Discards {
     /// Those of a pool, whose freed slots come here from now on.
     pub(super) fn start(metadata: &Metadata, shape: &PoolShape) -> Rc<Discards> {
         let (world, places) = (metadata.world().clone(), Semaphore::new(DISCARDS_AT_ONCE));
-        let discards = Rc::new(Discards { world, shape: shape.clone(), places });
+        let discards = Rc::new(Discards { world, shape: shape.clone(), places, refused: RefCell::default() });
         let freed = discards.clone();
         metadata.on_freed(Box::new(move |metadata, slots| freed.release(metadata, slots)));
         discards
@@ -59,27 +64,44 @@ impl Discards {
     async fn discard(&self, metadata: &Metadata, slots: &[u64]) {
         for (set, rows) in stretches_of(&self.shape, slots) {
             let _place = self.places.acquire(1).await;
-            discard_rows(metadata, &self.shape, set, rows).await;
+            self.discard_rows(metadata, set, rows).await;
         }
+    }
+
+    /// Discards rows on the drives that gain by it. One that does not do it holds more than it needs to: that is no failure.
+    async fn discard_rows(&self, metadata: &Metadata, set: SetIndex, rows: Range<Row>) {
+        let sets = &self.shape.sets;
+        let layout = sets.layout(set);
+        let unit = layout.stripe_unit().0;
+        let first = layout.page_column_lba(rows.start, 0);
+        let (sectors, most) = ((rows.end.0 - rows.start.0) * unit, (SECTORS_MAX / unit).max(1) * unit);
+        let discards = (0..layout.columns()).filter_map(|column| {
+            let (member, start) = sets.place_of_row(set, Column(column as u8), rows.start);
+            let (member, start) = (member as u32, start.0 + first.0);
+            let drive = metadata.drive(member).filter(|drive| drive.gains_by_discard())?;
+            Some(async move {
+                for from in (0..sectors).step_by(most as usize) {
+                    if self.refused.borrow().contains(&member) {
+                        return;
+                    }
+                    let some = most.min(sectors - from);
+                    if let Err(error) = drive.discard(Lba(start + from), some).await {
+                        tracing::info!(
+                            "drive {} is not told of free space any more: {error}",
+                            drive.info().name
+                        );
+                        self.refused.borrow_mut().insert(member);
+                    }
+                }
+            })
+        });
+        join_all(discards.collect::<Vec<_>>()).await;
     }
 }
 
 fn any_gains(metadata: &Metadata) -> bool {
     let members = 0..metadata.state().members().len() as u32;
     members.filter_map(|member| metadata.drive(member)).any(|drive| drive.gains_by_discard())
-}
-
-/// Discards rows on the drives that gain by it. One that does not do it holds more than it needs to: that is no failure.
-async fn discard_rows(metadata: &Metadata, shape: &PoolShape, set: SetIndex, rows: Range<Row>) {
-    let layout = shape.sets.layout(set);
-    let (first, sectors) =
-        (layout.page_column_lba(rows.start, 0), (rows.end.0 - rows.start.0) * layout.stripe_unit().0);
-    let discards = (0..layout.columns()).filter_map(|column| {
-        let (member, start) = shape.sets.place_of_row(set, Column(column as u8), rows.start);
-        let drive = metadata.drive(member as u32).filter(|drive| drive.gains_by_discard())?;
-        Some(async move { drive.discard(Lba(start.0 + first.0), sectors).await })
-    });
-    join_all(discards.collect::<Vec<_>>()).await;
 }
 
 /// The rows of these slots, in stretches as long as possible.
