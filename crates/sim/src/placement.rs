@@ -17,12 +17,18 @@ const EXTENTS_MAX: u64 = 8;
 /// The first of them, at most: more than a volume has wraps around.
 const FIRST_MAX: u64 = 64;
 
+/// So often in a life, at most: users may wait for hours.
+const REQUESTS_MAX: u32 = 2_000;
+
 /// Moves extents of any volume to any group until the users are done.
 pub(crate) async fn move_about<R: Running>(life: Rc<Life<R>>) {
     let mut random = life.session.random(0x6d07);
     let pause = life.session.config.load.think.0.saturating_mul(THINKS) as f64;
     let volumes = life.session.config.array.volumes.len() as u64;
-    while !life.done.get() {
+    for _ in 0..REQUESTS_MAX {
+        if life.done.get() {
+            return;
+        }
         let wish = Admin::MoveExtents {
             volume: random.below(volumes) as usize,
             first: random.below(FIRST_MAX) as u32,
