@@ -1,6 +1,7 @@
-//! Freed slots are discarded on the drives that gain by it, then they can be lent again.
+//! Freed slots are discarded (TRIM) on drives that benefit from it, before they are lent again.
 //!
-//! Their unmapping is stable and nobody reads them any more. After a crash they are free without having been discarded.
+//! A slot comes here when its unmapping is stable and no read of it is in flight. After a crash, freed slots stay free, but are
+//! not discarded.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +42,7 @@ impl Discards {
         discards
     }
 
-    /// Takes slots back that no extent has any more, and that nobody reads.
+    /// Takes back freed slots. No extent maps to them, and no read of them is in flight.
     pub(super) fn release(self: &Rc<Self>, metadata: &Metadata, slots: Vec<u64>) {
         if !any_gains(metadata) {
             return metadata.return_slots(&runs_of(&slots));
@@ -68,7 +69,8 @@ impl Discards {
         }
     }
 
-    /// Discards rows on the drives that gain by it. One that does not do it holds more than it needs to: that is no failure.
+    /// Discards rows on the drives that benefit from it. A failed discard costs space on the drive and no data, so it is not an
+    /// error.
     async fn discard_rows(&self, metadata: &Metadata, set: SetIndex, rows: Range<Row>) {
         let sets = &self.shape.sets;
         let layout = sets.layout(set);

@@ -21,6 +21,7 @@ use crate::message::command::ShardCommand;
 const STATE_TRIES: u32 = 5000;
 /// More drives are not named in a message.
 const NAMED_MAX: usize = 12;
+
 pub(super) fn not_written(error: IoError) -> AdminError {
     AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
 }

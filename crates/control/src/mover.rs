@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tier0_pool::MetaRecord;
+use tier0_pool::{Claim, MetaRecord};
 use tier0_units::{ExtentId, SlotRef};
 use tier0_volume::owner;
 use tier0_world::IoError;
@@ -132,8 +132,9 @@ impl Control {
         for extent in extents {
             let permit = core.mover.enter(Purpose::Placement).await;
             let Some(from) = core.slot_elsewhere(extent, group) else { continue };
-            let is_home = core.is_reserved_in(extent, group);
-            let Some(to) = self.pools[number].lend_in_group(group, is_home).await else { break };
+            // What is reserved for an extent that comes home is its own; any other takes what nobody has reserved.
+            let claim = Claim { group, thin: !core.is_reserved_in(extent, group) };
+            let Some(to) = self.pools[number].refill(claim, None).await.pop() else { break };
             let family = core.metadata.state().family_of(extent.volume);
             let control = self.clone();
             under_way.push(self.world.spawn(async move {

@@ -314,20 +314,8 @@ impl PoolControl {
     /// Lends the lowest free slot of a set for an extent that moves there; none where the set is full, or where thick
     /// volumes have reserved all that is free.
     pub(super) async fn lend_in(&self, set: u32) -> Option<SlotRef> {
-        let slot = self.core.metadata.lend_slot_of(set)?;
-        self.with_allocation(slot).await
-    }
-
-    /// Lends the lowest free slot of a group for an extent that moves there; none where the group is full, or where thick
-    /// volumes have reserved all that is free. `is_reserved` where one of those is reserved for this extent.
-    pub(super) async fn lend_in_group(&self, group: u32, is_reserved: bool) -> Option<SlotRef> {
-        let slot = self.core.metadata.lend_slot_in(group, is_reserved)?;
-        self.with_allocation(slot).await
-    }
-
-    /// A lent slot with an allocation number.
-    async fn with_allocation(&self, slot: u64) -> Option<SlotRef> {
         let core = &self.core;
+        let slot = core.metadata.lend_slot_of(set)?;
         match core.allocations(1).await {
             Ok(allocation) => Some(SlotRef { slot, allocation }),
             Err(error) => {

@@ -168,21 +168,6 @@ impl Metadata {
         Some(slot)
     }
 
-    /// Lends the lowest free slot of a group; none where it has none, or where thick volumes have reserved all that are free.
-    /// `is_reserved` says that one of those is reserved for the extent that is to have it.
-    pub fn lend_slot_in(&self, group: u32, is_reserved: bool) -> Option<u64> {
-        let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
-        let (free, reserved) = lending.free(&state, group);
-        if if is_reserved { reserved == 0 } else { free <= reserved } {
-            return None;
-        }
-        let slot = lending.take(group, 1).first()?.first;
-        if is_reserved {
-            lending.for_thick.insert(slot);
-        }
-        Some(slot)
-    }
-
     /// Takes lent slots back that no extent has got.
     pub fn return_slots(&self, runs: &[SlotRun]) {
         let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
