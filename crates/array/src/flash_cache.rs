@@ -10,14 +10,14 @@ use std::rc::Rc;
 
 use tier0_control::message::control::ControlMessage;
 use tier0_drive::DriveHandle;
+use tier0_flash_cache::{
+    Disown, FlashCache, FlashError, FlashIdentity, FlashOptions, FlashPlace, FlashRoom, LocalFuture,
+    announce_epoch,
+};
 use tier0_integrity::MemoryShare;
 use tier0_pool::metadata::Metadata;
 use tier0_pool::{DriveClass, FlashCacheDevice, FlashCachePlacement, Geometry, MetaRecord, PoolState};
 use tier0_raid::io::Members;
-use tier0_tier::{
-    Disown, FlashCache, FlashError, FlashIdentity, FlashOptions, FlashPlace, FlashRoom, LocalFuture,
-    announce_epoch,
-};
 use tier0_units::{ByteCount, Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount, counted};
 use tier0_world::sync::{MailSender, oneshot};
 use tier0_world::{PlantedBug, World, planted};

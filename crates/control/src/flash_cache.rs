@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tier0_description::CacheSettings;
+use tier0_flash_cache::FlashRoom;
 use tier0_plan::plan_flash_cache;
 use tier0_pool::{FlashCacheDevice, FlashCachePlacement, Member, MemberState, MetaRecord, PoolState};
-use tier0_tier::FlashRoom;
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, named};
 use tier0_world::sync::Semaphore;
 use uuid::Uuid;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use tier0_cache::{Flushing, ReadCacheStatus};
 use tier0_drive::DriveHandle;
+use tier0_flash_cache::FlashCacheStatus;
 use tier0_stats::IoStats;
-use tier0_tier::FlashCacheStatus;
 
 use crate::admin::ConnectionIo;
 

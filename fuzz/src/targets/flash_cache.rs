@@ -1,8 +1,8 @@
 //! What a flash cache has on its devices: headers, map pages and records, told apart by their first bytes.
 
-use tier0_tier::header::{self, Header, HeaderPlace};
-use tier0_tier::map_page::{self, MapHead};
-use tier0_tier::{Entry, Line, record};
+use tier0_flash_cache::header::{self, Header, HeaderPlace};
+use tier0_flash_cache::map_page::{self, MapHead};
+use tier0_flash_cache::{Entry, Line, record};
 use uuid::Uuid;
 
 use super::checksum::{crc64, put_u32, put_u64, u32_at};

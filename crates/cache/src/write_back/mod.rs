@@ -35,10 +35,10 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use tier0_flash_cache::FlashCache;
 use tier0_integrity::SlotIo;
 use tier0_journal::{Ring, RingError, Space};
 use tier0_stats::{IoRecorder, IoStats};
-use tier0_tier::FlashCache;
 use tier0_units::{ByteCount, ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
 use tier0_world::sync::{Notify, Semaphore};
 use tier0_world::{IoError, PlantedBug, World, planted};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_tier::{FlashCache, Offer};
+use tier0_flash_cache::{FlashCache, Offer};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SlotRef};
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth, PlantedBug, planted};
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use tier0_cache::{Flushing, ReadCacheStatus};
+use tier0_flash_cache::FlashCacheStatus;
 use tier0_stats::IoStats;
-use tier0_tier::FlashCacheStatus;
 
 /// Counters since the array started. For rates, the caller asks twice and subtracts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

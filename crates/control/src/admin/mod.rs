@@ -8,7 +8,7 @@ mod request;
 mod status;
 
 pub use tier0_cache::{FlushCounts, Flushed, Flushing, ReadCacheStatus};
-pub use tier0_tier::FlashCacheStatus;
+pub use tier0_flash_cache::FlashCacheStatus;
 
 pub use io::{
     CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,

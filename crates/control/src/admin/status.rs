@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tier0_cache::{Flushing, ReadCacheStatus};
 use tier0_description::facts::DriveState;
+use tier0_flash_cache::FlashCacheStatus;
 use tier0_pool::{CacheSwitches, DriveClass};
 use tier0_stats::IoSummary;
-use tier0_tier::FlashCacheStatus;
 use tier0_units::WriteCache;
 
 /// How an array does, best first; the order is that of urgency.

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tier0_cache::WriteBackStatus;
+use tier0_flash_cache::FlashRoom;
 use tier0_pool::{Caching, ChunkletAddress, FlashCacheDevice, FlashCachePlacement, LogCopy};
-use tier0_tier::FlashRoom;
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};

@@ -4,7 +4,7 @@
 //! the first time: there is no cache in memory before it. A write strikes out what it changes, and what was read lately comes in
 //! again.
 
-use tier0_tier::FlashModel;
+use tier0_flash_cache::FlashModel;
 use tier0_units::Nanos;
 
 use super::Answer;

@@ -75,7 +75,7 @@ const KNOWN: [(PlantedBug, u64); 52] = [
 /// Of a rebuild that settles and guards the wrong lane no seed is known: it needs a crash that tears a page of an extent in the
 /// other group, and a rebuild there that comes before the log has written it again.
 ///
-/// Three are found by the tests of `tier0-tier`, which count a check that fails on a good drive: here the check hides two of them, and
+/// Three are found by the tests of `tier0-flash-cache`, which count a check that fails on a good drive: here the check hides two of them, and
 /// a pool's own labels tell of drives that were put back to an older image before the epoch of a flash cache does.
 ///
 /// The last two are found by the tests of `tier0-pool`: one needs a map of more pages than are encoded in a turn, and the pools

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
 use tier0_drive::sim::{PowerSwitch, SimMedium, SimOptions};
-use tier0_tier::{
+use tier0_flash_cache::{
     Disown, FlashCache, FlashError, FlashIdentity, FlashOptions, FlashPlace, LoadReport, LocalFuture, Offer,
     announce_epoch,
 };

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tier0_drive::sim::MediumImage;
-use tier0_tier::{FlashError, FlashIdentity, Offer};
+use tier0_flash_cache::{FlashError, FlashIdentity, Offer};
 use tier0_world::{PayloadWidth, VirtualRuntime};
 use uuid::Uuid;
 
@@ -149,7 +149,7 @@ fn what_belongs_elsewhere_is_refused_with_a_reason() {
             let refused = rig.cache.add_warm(DEVICE, rig.place(), identity, epoch, |_| true).await;
             assert!(reason(refused.expect_err("it is another")).contains(word), "{identity:?}");
         }
-        let others = tier0_tier::FlashOptions { pages_per_slot: PAGES * 2, ..options() };
+        let others = tier0_flash_cache::FlashOptions { pages_per_slot: PAGES * 2, ..options() };
         let others = Rig::on(&rig.world, &rig.pool, rig.drive.clone(), others);
         assert!(reason(others.warm(epoch).await.expect_err("its slots are larger")).contains("pages"));
         rig.pool.medium.wipe();
@@ -186,6 +186,6 @@ fn a_cache_without_devices_costs_nothing() {
         rig.settle().await;
         rig.offer(0, 0, 8, Offer::Again);
         assert_eq!(rig.read(0, 0, 8).await, Ok(false));
-        assert_eq!(rig.cache.status(), tier0_tier::FlashCacheStatus::default());
+        assert_eq!(rig.cache.status(), tier0_flash_cache::FlashCacheStatus::default());
     });
 }

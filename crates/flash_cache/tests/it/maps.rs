@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use tier0_drive::sim::PowerCut;
-use tier0_tier::{FlashCache, FlashIdentity, FlashOptions, FlashPlace, LoadReport, Offer, announce_epoch};
+use tier0_flash_cache::{
+    FlashCache, FlashIdentity, FlashOptions, FlashPlace, LoadReport, Offer, announce_epoch,
+};
 use tier0_units::{Lba, Nanos};
 use tier0_world::{PayloadWidth, VirtualRuntime};
 

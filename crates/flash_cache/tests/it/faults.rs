@@ -6,7 +6,7 @@ use std::rc::Rc;
 use futures_util::future::join_all;
 use tier0_drive::sim::{HANG, PowerCut};
 use tier0_drive::{Fault, FaultDrive, FaultPlan};
-use tier0_tier::{FlashOptions, Offer};
+use tier0_flash_cache::{FlashOptions, Offer};
 use tier0_units::Nanos;
 use tier0_world::{PayloadWidth, VirtualRuntime};
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tier0_drive::DriveHandle;
 use tier0_drive::sim::{PowerSwitch, SimMedium, SimOptions};
-use tier0_tier::{FlashCache, FlashError, FlashIdentity, FlashOptions, FlashPlace, Offer};
+use tier0_flash_cache::{FlashCache, FlashError, FlashIdentity, FlashOptions, FlashPlace, Offer};
 use tier0_units::{Lba, Nanos, SectorCount};
 use tier0_world::{BufMut, PayloadWidth, VirtualRuntime, World};
 use uuid::Uuid;

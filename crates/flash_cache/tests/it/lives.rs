@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use futures_util::future::{Either, select};
 use tier0_drive::sim::PowerCut;
-use tier0_tier::Offer;
+use tier0_flash_cache::Offer;
 use tier0_units::Nanos;
 use tier0_world::{Random, VirtualRuntime};
 

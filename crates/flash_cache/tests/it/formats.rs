@@ -1,9 +1,9 @@
 //! What is stored: what is written is read back, and arbitrary bytes are read without harm.
 
 use proptest::prelude::*;
-use tier0_tier::header::{self, Header, HeaderPlace};
-use tier0_tier::map_page::{self, ENTRIES, MapHead};
-use tier0_tier::{Entry, Line, record};
+use tier0_flash_cache::header::{self, Header, HeaderPlace};
+use tier0_flash_cache::map_page::{self, ENTRIES, MapHead};
+use tier0_flash_cache::{Entry, Line, record};
 use uuid::Uuid;
 
 fn entries() -> impl Strategy<Value = Option<Entry>> {
