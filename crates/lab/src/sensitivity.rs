@@ -251,7 +251,8 @@ mod tests {
         let change = |number: usize| found.variations[number].changes[0].expect("a value");
         assert!(change(0) > 0.3, "twice the drives: {:+.3}", change(0));
         assert_eq!(change(1), 0.0);
-        assert!((-0.25..-0.05).contains(&change(2)), "1 ms more of some 5.5: {:+.3}", change(2));
+        // The endpoints of the seek curve stay, so short seeks, which a sorted queue prefers, slow down by more than 34 %.
+        assert!((-0.34..-0.05).contains(&change(2)), "a mean seek of 3.9 for 2.9 ms: {:+.3}", change(2));
         assert_eq!(found.not_varied, ["weather"]);
     }
 

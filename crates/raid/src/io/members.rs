@@ -172,11 +172,14 @@ impl Members {
         sets.columns(set).filter(|column| self.0.lost.is_lost(place(*column))).collect()
     }
 
-    /// The column whose drive has least to do.
+    /// The column whose drive has the fewest commands under way. Where several have as few, rows take turns, so that all
+    /// copies of a mirror serve a single reader too. The drive's own read-ahead covers the rows that it skips.
     #[inline]
-    pub(crate) fn idlest(&self, sets: &RaidSets, set: SetIndex, columns: ColumnMask) -> Column {
-        let busy = |column: &Column| self.0.drives[sets.place(set, *column).0].under_way.get();
-        columns.iter().min_by_key(busy).expect("there is a column to choose")
+    pub(crate) fn idlest(&self, sets: &RaidSets, set: SetIndex, row: Row, columns: ColumnMask) -> Column {
+        let busy = |column: Column| self.0.drives[sets.place(set, column).0].under_way.get();
+        let turn = |index: usize| (index as u64 + row.0) % columns.len() as u64;
+        let load = |&(index, column): &(usize, Column)| (busy(column), turn(index));
+        columns.iter().enumerate().min_by_key(load).expect("there is a column to choose").1
     }
 
     /// Whether an error means that the drive is lost. A drive with a guard is lost by the verdict alone, which is

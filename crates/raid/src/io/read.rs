@@ -7,7 +7,7 @@ use tier0_world::{BufMut, IoError, PlantedBug, planted};
 use crate::io::RaidIo;
 use crate::io::scratch::Scratch;
 use crate::io::stripe::recover_lost;
-use crate::layout::{Column, ColumnMask, Layout, Piece, ReadPlan, Unit};
+use crate::layout::{Column, ColumnMask, Layout, Piece, ReadPlan, Row, Unit};
 use crate::set::SetIndex;
 
 impl RaidIo {
@@ -38,7 +38,7 @@ impl RaidIo {
         let lost = self.lost_columns(set, at.row);
         let copies = layout.copies(at.row, at.unit) - lost;
         if !copies.is_empty() {
-            let column = self.choose(set, copies);
+            let column = self.choose(set, at.row, copies);
             let (result, buf) =
                 self.read_column(set, column, layout.column_lba(at.row, at.offset), buf).await;
             if result.is_ok() {
@@ -77,7 +77,8 @@ impl RaidIo {
     ) -> (Result<(), IoError>, BufMut) {
         let layout = self.sets().layout(set);
         loop {
-            let Ok(plan) = layout.plan_read(&piece, lost, |columns| self.choose(set, columns)) else {
+            let Ok(plan) = layout.plan_read(&piece, lost, |columns| self.choose(set, piece.row, columns))
+            else {
                 return (Err(IoError::RedundancyLost), buf);
             };
             let failed;
@@ -114,7 +115,7 @@ impl RaidIo {
         let mut parts = Vec::new();
         for extent in layout.extents(piece) {
             let part = rest.split_to(extent.sectors.0 as u32);
-            let column = self.choose(set, layout.copies(piece.row, extent.unit) - lost);
+            let column = self.choose(set, piece.row, layout.copies(piece.row, extent.unit) - lost);
             let lba = layout.column_lba(piece.row, extent.offset);
             parts.push(async move {
                 let (result, part) = self.read_column(set, column, lba, part).await;
@@ -125,11 +126,11 @@ impl RaidIo {
     }
 
     #[inline]
-    pub(super) fn choose(&self, set: SetIndex, columns: ColumnMask) -> Column {
+    pub(super) fn choose(&self, set: SetIndex, row: Row, columns: ColumnMask) -> Column {
         if columns.len() == 1 {
             return columns.first().expect("there is one");
         }
-        self.members().idlest(self.sets(), set, columns)
+        self.members().idlest(self.sets(), set, row, columns)
     }
 
     /// Reads from an address within a column. A column that is not rebuilt there is as good as gone: it may have moved

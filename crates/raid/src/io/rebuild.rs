@@ -175,7 +175,7 @@ impl RaidIo {
         }
         let mut grid = Grid::new(self, at);
         let offsets: Vec<usize> = (0..layout.unit_pages()).collect();
-        self.read_live(&mut grid, ColumnMask::only(self.choose(at.set, copies)), &offsets).await;
+        self.read_live(&mut grid, ColumnMask::only(self.choose(at.set, at.row, copies)), &offsets).await;
         let mut pages = Vec::new();
         for offset in offsets {
             let place = PagePlace { unit, offset };

@@ -125,7 +125,7 @@ impl RaidIo {
         let copies = layout.copies(part.row, part.extent.unit) - self.lost_columns(part.set, part.row);
         let mut readable = false;
         if !copies.is_empty() {
-            let column = self.choose(part.set, copies);
+            let column = self.choose(part.set, part.row, copies);
             let lba = layout.column_lba(part.row, part.extent.offset);
             let result;
             (result, buf) = self.read_column(part.set, column, lba, buf).await;

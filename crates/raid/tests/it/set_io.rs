@@ -265,3 +265,28 @@ fn a_lost_column_is_rebuilt_while_it_is_written_directly() {
         bench.check(0, sectors).await;
     });
 }
+
+/// A single reader used to get everything from the first copy, so the second drive of a mirror stood idle.
+#[test]
+fn all_copies_serve_a_single_reader() {
+    on_each_shape(|bench, layout, _| async move {
+        if layout.copies_per_unit() == 1 {
+            return;
+        }
+        for fault in &bench.faults {
+            fault.inject(FaultPlan::share(Fault::Latency(Nanos(1000)), 1.0));
+        }
+        let reads = bench.sectors() / 8;
+        for first in (0..bench.sectors()).step_by(8) {
+            bench.check(first, 8).await;
+        }
+        let fair = reads / layout.columns() as u64;
+        for (column, fault) in bench.faults.iter().take(layout.columns()).enumerate() {
+            let served = fault.struck_count();
+            assert!(
+                served.abs_diff(fair) <= fair / 4 + 1,
+                "column {column} serves {served} of {reads} reads"
+            );
+        }
+    });
+}
