@@ -20,3 +20,4 @@ mod scrubs;
 mod shrink;
 mod simulated_array;
 mod volumes;
+mod wear;
