@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use tier0_drive::DriveHandle;
-use tier0_units::{Lba, PAGE_SECTORS, SECTOR_BYTES};
+use tier0_units::{Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES};
 use tier0_world::{BufMut, IoError, PayloadWidth};
 
 use crate::PoolError;
@@ -31,6 +31,10 @@ const FRONT_SECTORS: u64 = 32_768;
 const END_SECTORS: u64 = 8192;
 /// Sectors of one I/O: 1 MiB.
 const STEP_SECTORS: u64 = 2048;
+/// Sectors of one discard: 1 GiB.
+const DISCARD_SECTORS: u64 = 1 << 21;
+/// How long a new drive is discarded; a drive that needs longer is slow at it.
+const DISCARD_LIMIT: Nanos = Nanos::from_secs(20);
 /// Where the repair programs look for copies of a superblock whose original is gone, beyond the front. e2fsck tries the first
 /// block of the second block group, for blocks of 2 KiB to 64 KiB: 8 × block² bytes. Btrfs keeps mirrors at 64 MiB and 256 GiB.
 const COPIES_BYTES: [u64; 8] =
@@ -68,6 +72,28 @@ pub async fn erase(drive: &DriveHandle) -> Result<(), PoolError> {
 /// The drive fails.
 pub async fn erase_copies(drive: &DriveHandle) -> Result<(), PoolError> {
     erase_ranges(drive, copies_of(drive.info().sectors.0)).await
+}
+
+/// Discards all of a drive that gains by it, so that what it held before the pool does not have to be kept by it: after
+/// [`erase`], before anything of the pool is written. At most [`DISCARD_LIMIT`]; what it does not reach, or the drive refuses,
+/// costs the drive space and is no error.
+pub async fn discard(drive: &DriveHandle) {
+    if !drive.gains_by_discard() {
+        return;
+    }
+    let (sectors, world) = (drive.info().sectors.0, drive.world());
+    let until = world.now() + DISCARD_LIMIT;
+    for from in (0..sectors).step_by(DISCARD_SECTORS as usize) {
+        // A command that is under way is waited for: what the pool writes comes after it.
+        let discarded = drive.discard(Lba(from), DISCARD_SECTORS.min(sectors - from)).await;
+        if discarded.is_err() || world.now() >= until {
+            tracing::info!(
+                "drive {} still keeps what it held before, from sector {from} on",
+                drive.info().name
+            );
+            return;
+        }
+    }
 }
 
 /// Erases what a member does not use itself: in front of its first superblock, and from `end` on. What the member holds for the
@@ -138,7 +164,8 @@ fn failed(drive: &DriveHandle, source: IoError) -> PoolError {
 #[cfg(test)]
 mod tests {
     use tier0_drive::RamMedium;
-    use tier0_units::ByteCount;
+    use tier0_drive::sim::{PowerSwitch, SimMedium, SimOptions};
+    use tier0_units::{ByteCount, SectorCount};
     use tier0_world::{VirtualRuntime, World};
 
     use super::*;
@@ -197,6 +224,21 @@ mod tests {
             assert!(is_blank(&drive).await.expect("it is read"));
             assert!(is_marked(&drive, data).await, "what lies between is not recognised by anything");
         });
+    }
+
+    #[test]
+    fn a_new_drive_is_discarded_where_that_is_of_use_to_it() {
+        for gains_by_discard in [true, false] {
+            let runtime = VirtualRuntime::new(1, PayloadWidth::REAL);
+            let options = SimOptions { gains_by_discard, ..SimOptions::new("d0", SectorCount(80_000), 1) };
+            let medium = SimMedium::new(options, &PowerSwitch::default());
+            let drive = medium.open(runtime.world());
+            runtime.run(async move {
+                mark(&drive, 79_999).await;
+                discard(&drive).await;
+                assert_eq!(is_marked(&drive, 79_999).await, !gains_by_discard);
+            });
+        }
     }
 
     #[test]

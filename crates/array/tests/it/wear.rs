@@ -77,7 +77,8 @@ impl Drive for Flash {
 fn write_amplification(deaf: bool) -> f64 {
     live(61, move |world| async move {
         let open = |number: u64| {
-            let drive = FlashDrive::new(&world, &format!("d{number}"), flash(number), Content::memory(&world));
+            let drive =
+                FlashDrive::new(&world, &format!("d{number}"), flash(number), Content::memory(&world));
             Flash { drive, deaf }
         };
         let drives = [open(0), open(1)];
@@ -93,7 +94,8 @@ fn write_amplification(deaf: bool) -> f64 {
             }
         }
         engine.drain().await.expect("destaged");
-        let delete = tier0_control::admin::AdminRequest::VolumeDelete { volume: "deleted".into(), force: false };
+        let delete =
+            tier0_control::admin::AdminRequest::VolumeDelete { volume: "deleted".into(), force: false };
         done(&engine, delete).await;
         let mut random = world.random(7);
         let written = |drive: &Flash| drive.drive.with_model(|model| model.statistics());
