@@ -110,7 +110,7 @@ fn utf16(head: &[u8]) -> Option<&'static str> {
     Some(if name.is_empty() { order } else { name })
 }
 
-/// What was taken for granted where a format does not say what it is, and what speaks against it.
+/// What was assumed where a format does not say what it is, and what speaks against it.
 pub(crate) fn assumption(format: Format, head: &[u8]) -> Option<String> {
     let order = match format {
         Format::U32Be => "the most significant byte first",

@@ -9,7 +9,7 @@
 //! | [`columns`] | text in columns: which column holds what, in which unit |
 //! | `table` | a line of such a text in, an access out |
 //! | `preset` | such texts that are known by a name, and how they are recognised |
-//! | `doubt` | what speaks against the format that was named, and what was taken for granted |
+//! | `doubt` | what speaks against the format that was named, and what was assumed |
 //! | `source` | bytes, decompressed, as lines and records of bounded length |
 //! | `volumes` | names of disks and files, as small numbers |
 //! | [`error`] | what can go wrong, with the place and the remedy |

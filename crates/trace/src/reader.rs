@@ -163,7 +163,7 @@ impl TraceReader {
         self.volumes.names()
     }
 
-    /// What was taken for granted about the file, and what speaks against it: sentences for whoever reads the results.
+    /// What was assumed about the file, and what speaks against it: sentences for whoever reads the results.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -249,7 +249,7 @@ fn parser(format: Format, options: Options, source: &mut Source) -> Result<Parse
     })
 }
 
-/// What was taken for granted.
+/// What was assumed.
 fn notes(format: Format, parser: &Parser, is_recognised: bool, head: &[u8]) -> Vec<String> {
     let of_parser = match parser {
         // The form of MSR says more of itself than the others: a host, a disk, a word for what is done.

@@ -35,7 +35,7 @@ pub(crate) enum Owner {
     /// A member's of some array.
     Member(Uuid, String),
     /// No member's that tier0 knows.
-    Nobody,
+    NoArray,
     /// That cannot be told.
     Unknown,
 }
@@ -49,7 +49,7 @@ impl Owner {
                 let Superblock { member, label, .. } = found.superblock;
                 Owner::Member(member, label.array)
             }
-            Either::Left((Ok(None), _)) => Owner::Nobody,
+            Either::Left((Ok(None), _)) => Owner::NoArray,
             _ => Owner::Unknown,
         }
     }
@@ -117,7 +117,7 @@ impl AtHand<'_> {
         let Some(seen) = &one.seen else { return true };
         match Owner::of(world, seen).await {
             Owner::Member(id, _) => id == member.id,
-            Owner::Nobody => false,
+            Owner::NoArray => false,
             Owner::Unknown => true,
         }
     }
@@ -161,14 +161,14 @@ impl AtHand<'_> {
             Owner::Member(id, array) if id != member.id => {
                 format!("{at:?}, its path in the array file, belongs to array {array:?}; correct the path")
             }
-            Owner::Nobody | Owner::Unknown if has < had => format!(
+            Owner::NoArray | Owner::Unknown if has < had => format!(
                 "{at:?}, its path in the array file, has no readable identity and holds {:#}, but the drive \
                  held {:#}; restore its size if it has shrunk, or correct the path if it is something else",
                 has.bytes(),
                 had.bytes()
             ),
-            Owner::Nobody if is_blank(world, medium).await => return Ok(()),
-            Owner::Nobody => format!(
+            Owner::NoArray if is_blank(world, medium).await => return Ok(()),
+            Owner::NoArray => format!(
                 "{at:?}, its path in the array file, holds data that is not tier0's; correct the path if it \
                  is another drive"
             ),

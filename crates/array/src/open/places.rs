@@ -105,7 +105,7 @@ async fn look(world: &World, place: Place, peeked: Option<(bool, Option<Arc<Medi
             Owner::Member(id, _) if id == place.id && !place.is_replaced => return None,
             Owner::Member(id, _) if id == place.id => return Some(place.taken_by_a_copy()),
             Owner::Member(..) => ("is now another drive", true),
-            Owner::Nobody => ("is no longer a tier0 drive", true),
+            Owner::NoArray => ("is no longer a tier0 drive", true),
             Owner::Unknown => ("has no readable identity", false),
         },
     };

@@ -169,7 +169,7 @@ impl FileMedium {
         Ok(FileMedium::of(path, open_locked(path, None, HELD_TRIES)?))
     }
 
-    /// Opens `path` for reads alone, whoever else uses it: it is not locked.
+    /// Opens `path` for reading only. It is not locked, so others may use it at the same time.
     pub fn open_to_read(path: &Path) -> Result<Arc<FileMedium>, OpenError> {
         let (file, direct) = open_direct(path, Purpose::Read).map_err(|error| OpenError::of(path, error))?;
         let kind = file.metadata().map_err(|error| OpenError::of(path, error))?.file_type();
@@ -501,7 +501,7 @@ fn lock(file: &File, tries: u32) -> rustix::io::Result<()> {
 /// For what a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// To read and write it, as nobody else does.
+    /// To read and write it, with an exclusive lock.
     Use,
     Read,
 }

@@ -28,7 +28,7 @@ pub struct Loaded {
     pub requests: Requests,
     /// Whether the last line of a text had no end: it may be cut off there.
     pub has_open_line: bool,
-    /// What was taken for granted about the file, and what was skipped: sentences for whoever reads the results.
+    /// What was assumed about the file, and what was skipped: sentences for whoever reads the results.
     pub notes: Vec<String>,
 }
 
