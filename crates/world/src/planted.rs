@@ -270,3 +270,18 @@ impl Drop for Planted {
         ACTIVE.set(None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// Planted bugs exist in builds with debug assertions, so the profiles that users get must not ask for those.
+    #[test]
+    fn no_profile_asks_for_debug_assertions() {
+        let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for file in ["Cargo.toml", ".cargo/config.toml"] {
+            let text = std::fs::read_to_string(workspace.join(file)).expect("the workspace has it");
+            assert!(!text.contains("debug-assertions"), "{file} sets debug-assertions");
+        }
+        let profile = std::env::vars().find(|(name, _)| name.ends_with("_DEBUG_ASSERTIONS"));
+        assert_eq!(profile, None, "the environment sets debug assertions");
+    }
+}

@@ -51,12 +51,13 @@ impl ReadyQueue {
         })
     }
 
-    /// Starts a task on this queue's thread.
-    pub(crate) fn spawn<F>(self: &Arc<Self>, future: F) -> Task<F::Output>
-    where
-        F: Future + 'static,
-        F::Output: 'static,
-    {
+    /// Starts a task on this queue's thread. It takes a pointer, so that the code of a task is compiled once for each type of
+    /// output and not for each future: otherwise that code is half of what a test program compiles. A future of 2 KiB or more
+    /// would be put on the heap anyway.
+    pub(crate) fn spawn<T: 'static>(
+        self: &Arc<Self>,
+        future: Pin<Box<dyn Future<Output = T> + 'static>>,
+    ) -> Task<T> {
         assert_eq!(self.owner, thread_mark(), "a world's tasks are spawned by its own thread");
         // SAFETY: this is the owner's thread, and no reference to the slab outlives a call.
         let place = unsafe { (*self.living.get()).vacant_key() };
@@ -139,18 +140,16 @@ impl ReadyQueue {
 }
 
 /// A future that is listed among the living until it is dropped.
-struct Living<F> {
-    future: F,
+struct Living<T> {
+    future: Pin<Box<dyn Future<Output = T>>>,
     _entry: Entry,
 }
 
-impl<F: Future> Future for Living<F> {
-    type Output = F::Output;
+impl<T> Future for Living<T> {
+    type Output = T;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the future is never moved out; it is pinned with the whole.
-        let future = unsafe { self.map_unchecked_mut(|this| &mut this.future) };
-        future.poll(context)
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        self.future.as_mut().poll(context)
     }
 }
 
@@ -181,6 +180,7 @@ impl Remote {
         F::Output: Send + 'static,
     {
         let queue = self.0.clone();
+        let future: Pin<Box<dyn Future<Output = F::Output> + Send>> = Box::pin(future);
         let (runnable, task) = async_task::spawn(future, move |runnable| queue.push(runnable));
         runnable.schedule();
         task

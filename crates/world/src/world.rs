@@ -113,7 +113,7 @@ impl World {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.0.ready.spawn(future)
+        self.0.ready.spawn(Box::pin(future))
     }
 
     /// A handle by which other threads start tasks here.
