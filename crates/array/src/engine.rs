@@ -1,11 +1,14 @@
 //! A whole array in one world: all its shards in one thread. Fault simulation and studies run it in virtual time; a real
 //! array has a thread and a world for each shard ([`crate::real`]), made of the same parts.
+//!
+//! Its calls return boxed futures, so that this crate alone compiles the code behind them, and not every program that awaits them.
 
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use futures_util::future::try_join_all;
+use futures_util::FutureExt;
+use futures_util::future::{LocalBoxFuture, try_join_all};
 use tier0_cache::ReadCacheOptions;
 use tier0_control::admin::{AdminError, AdminReply, AdminRequest, IoReport, Status};
 use tier0_control::message::control::ControlMessage;
@@ -39,22 +42,25 @@ use crate::{ArrayError, Volume};
 
 /// Creates the pools of `description` on `drives`, which are its drives in order; what they hold is
 /// overwritten. The array will run on `shards` shards.
-pub async fn create(
-    world: &World,
-    description: &Description,
+pub fn create<'a>(
+    world: &'a World,
+    description: &'a Description,
     drives: Vec<DriveHandle>,
     shards: usize,
-) -> Result<(), ArrayError> {
-    let mut random = world.random(0x1d);
-    let mut id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
-    for number in 0..description.pools.len() {
-        let places = PoolDrives::of(&description.pools[number]).all;
-        let own: Vec<DriveHandle> = places.iter().map(|drive| drives[*drive].clone()).collect();
-        let sizes = own.iter().map(|drive| drive.info().sectors.0).collect();
-        let state = new_state(description, number, sizes, (shards, Lanes::PerGroup), &mut id)?;
-        found_pool(world, own, state).await?;
+) -> LocalBoxFuture<'a, Result<(), ArrayError>> {
+    async move {
+        let mut random = world.random(0x1d);
+        let mut id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
+        for number in 0..description.pools.len() {
+            let places = PoolDrives::of(&description.pools[number]).all;
+            let own: Vec<DriveHandle> = places.iter().map(|drive| drives[*drive].clone()).collect();
+            let sizes = own.iter().map(|drive| drive.info().sectors.0).collect();
+            let state = new_state(description, number, sizes, (shards, Lanes::PerGroup), &mut id)?;
+            found_pool(world, own, state).await?;
+        }
+        Ok(())
     }
-    Ok(())
+    .boxed_local()
 }
 
 /// Erases what these drives hold for a pool or another program at the places by which they are recognised: before [`create`] on
@@ -62,15 +68,18 @@ pub async fn create(
 ///
 /// # Errors
 /// A drive that cannot be written. Those before it are in no pool any more.
-pub async fn clear(drives: &[DriveHandle]) -> Result<(), ArrayError> {
-    for drive in drives {
-        superblock::erase(drive).await.map_err(|source| {
-            let drive = drive.info().name.clone();
-            ArrayError::from(tier0_pool::PoolError::Drive { drive, source })
-        })?;
+pub fn clear(drives: &[DriveHandle]) -> LocalBoxFuture<'_, Result<(), ArrayError>> {
+    async move {
+        for drive in drives {
+            superblock::erase(drive).await.map_err(|source| {
+                let drive = drive.info().name.clone();
+                ArrayError::from(tier0_pool::PoolError::Drive { drive, source })
+            })?;
+        }
+        try_join_all(drives.iter().map(foreign::erase)).await?;
+        Ok(())
     }
-    try_join_all(drives.iter().map(foreign::erase)).await?;
-    Ok(())
+    .boxed_local()
 }
 
 /// Whether [`create`] would make this array on drives of `sectors` each: the same planning, and nothing is written.
@@ -176,32 +185,35 @@ pub struct StartOptions {
 ///
 /// # Errors
 /// Why it does not start. Where that is found before anything is recorded ([`ArrayError::is_input`]), nothing was written.
-pub async fn start(
-    world: &World,
+pub fn start<'a>(
+    world: &'a World,
     drives: Vec<DriveHandle>,
-    options: &StartOptions,
-) -> Result<Engine, ArrayError> {
-    let without = options.without.as_slice();
-    let found = survey_without(drives.into_iter().map(guarded).collect(), without).await;
-    let (control, messages) = mailbox();
-    let mut examined = Vec::new();
-    for pool in found.pools {
-        examined.push(examine(world, pool, &Consents::to_do_without(without)).await?);
+    options: &'a StartOptions,
+) -> LocalBoxFuture<'a, Result<Engine, ArrayError>> {
+    async move {
+        let without = options.without.as_slice();
+        let found = survey_without(drives.into_iter().map(guarded).collect(), without).await;
+        let (control, messages) = mailbox();
+        let mut examined = Vec::new();
+        for pool in found.pools {
+            examined.push(examine(world, pool, &Consents::to_do_without(without)).await?);
+        }
+        // All pools can go on: only now is anything written.
+        let mut pools = Vec::new();
+        for (number, pool) in examined.into_iter().enumerate() {
+            let mut pool = OpenedPool::open(world, number, pool, Vec::new(), &control).await?;
+            pool.seed.read_cache = options.read_cache;
+            pools.push(pool);
+        }
+        let array = pools
+            .first()
+            .map(|pool| pool.metadata.state().array().to_owned())
+            .ok_or_else(|| Mismatch::NoPool { pool: "any".to_owned() })?;
+        let parts = pools.iter().map(|pool| pool.seed.state.log().shards());
+        let shards = parts.max().unwrap_or(1);
+        Engine::run(world, array, pools, shards, control, messages).await
     }
-    // All pools can go on: only now is anything written.
-    let mut pools = Vec::new();
-    for (number, pool) in examined.into_iter().enumerate() {
-        let mut pool = OpenedPool::open(world, number, pool, Vec::new(), &control).await?;
-        pool.seed.read_cache = options.read_cache;
-        pools.push(pool);
-    }
-    let array = pools
-        .first()
-        .map(|pool| pool.metadata.state().array().to_owned())
-        .ok_or_else(|| Mismatch::NoPool { pool: "any".to_owned() })?;
-    let parts = pools.iter().map(|pool| pool.seed.state.log().shards());
-    let shards = parts.max().unwrap_or(1);
-    Engine::run(world, array, pools, shards, control, messages).await
+    .boxed_local()
 }
 
 /// A drive that shows no failure that may pass.
@@ -284,19 +296,22 @@ fn simulated_memory(
 ///
 /// # Errors
 /// As [`start`], or when something cannot be destaged: the log is as it was.
-pub async fn repartition(
-    world: &World,
+pub fn repartition<'a>(
+    world: &'a World,
     drives: Vec<DriveHandle>,
     shards: usize,
-) -> Result<Repartition, ArrayError> {
-    let found = survey_without(drives.into_iter().map(guarded).collect(), &[]).await;
-    let mut examined = Vec::new();
-    for pool in found.pools {
-        examined.push(examine(world, pool, &Consents::default()).await?);
+) -> LocalBoxFuture<'a, Result<Repartition, ArrayError>> {
+    async move {
+        let found = survey_without(drives.into_iter().map(guarded).collect(), &[]).await;
+        let mut examined = Vec::new();
+        for pool in found.pools {
+            examined.push(examine(world, pool, &Consents::default()).await?);
+        }
+        let mut random = world.random(0x1e);
+        let id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
+        crate::repartition::repartition(world, examined, shards, id).await
     }
-    let mut random = world.random(0x1e);
-    let id = || uuid::Builder::from_random_bytes(random_bytes(&mut random)).into_uuid();
-    crate::repartition::repartition(world, examined, shards, id).await
+    .boxed_local()
 }
 
 impl Engine {
@@ -349,18 +364,18 @@ impl Engine {
     }
 
     /// How it does.
-    pub async fn status(&self) -> Status {
-        self.control.status().await
+    pub fn status(&self) -> LocalBoxFuture<'_, Status> {
+        async move { self.control.status().await }.boxed_local()
     }
 
     /// What it has done since it started.
-    pub async fn io_report(&self) -> IoReport {
-        self.control.io_report().await
+    pub fn io_report(&self) -> LocalBoxFuture<'_, IoReport> {
+        async move { self.control.io_report().await }.boxed_local()
     }
 
     /// Does what an administrator asks.
-    pub async fn administer(&self, request: AdminRequest) -> AdminReply {
-        self.control.ask(request).await
+    pub fn administer(&self, request: AdminRequest) -> LocalBoxFuture<'_, AdminReply> {
+        async move { self.control.ask(request).await }.boxed_local()
     }
 
     /// Moves extents of a volume, so many from a first one on and again from its beginning, to a group of its pool's sets, as far
@@ -368,8 +383,13 @@ impl Engine {
     ///
     /// # Errors
     /// There is no such volume or group; the metadata cannot be written.
-    pub async fn move_extents(&self, volume: &str, extents: (u32, u32), group: u32) -> Result<u64, IoError> {
-        self.control.move_extents(volume, extents, group).await
+    pub fn move_extents<'a>(
+        &'a self,
+        volume: &'a str,
+        extents: (u32, u32),
+        group: u32,
+    ) -> LocalBoxFuture<'a, Result<u64, IoError>> {
+        async move { self.control.move_extents(volume, extents, group).await }.boxed_local()
     }
 
     /// How many extents of a pool have moved to another group since the start.
@@ -378,35 +398,59 @@ impl Engine {
     }
 
     /// Adds a drive to a pool, to its first group of sets.
-    pub async fn add_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), AdminError> {
-        self.add_drive_to((pool, 0), name, drive).await
+    pub fn add_drive<'a>(
+        &'a self,
+        pool: usize,
+        name: &'a str,
+        drive: DriveHandle,
+    ) -> LocalBoxFuture<'a, Result<(), AdminError>> {
+        async move { self.add_drive_to((pool, 0), name, drive).await }.boxed_local()
     }
 
     /// Adds a drive to a group of a pool's sets.
-    pub async fn add_drive_to(
-        &self,
+    pub fn add_drive_to<'a>(
+        &'a self,
         (pool, group): (usize, u32),
-        name: &str,
+        name: &'a str,
         drive: DriveHandle,
-    ) -> Result<(), AdminError> {
-        let give = |member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
-        self.control.join_handle((pool, group), name, guarded(drive), give).await
+    ) -> LocalBoxFuture<'a, Result<(), AdminError>> {
+        async move {
+            let give = |member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
+            self.control.join_handle((pool, group), name, guarded(drive), give).await
+        }
+        .boxed_local()
     }
 
     /// A drive takes the place of the one called `old`, which is forgotten when what it holds, or held, is on the others.
     ///
     /// # Errors
     /// It cannot join, or there is no drive `old`.
-    pub async fn replace_drive(&self, old: &str, name: &str, drive: DriveHandle) -> Result<(), AdminError> {
-        let give = |pool, member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
-        self.control.replace_handle(old, name, guarded(drive), give).await
+    pub fn replace_drive<'a>(
+        &'a self,
+        old: &'a str,
+        name: &'a str,
+        drive: DriveHandle,
+    ) -> LocalBoxFuture<'a, Result<(), AdminError>> {
+        async move {
+            let give = |pool, member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
+            self.control.replace_handle(old, name, guarded(drive), give).await
+        }
+        .boxed_local()
     }
 
     /// Takes back a drive that was lost under this name and answers again: it joins as a new member, and what it lacks is
     /// rebuilt. One that is not the lost one joins as any other.
-    pub async fn rejoin_drive(&self, pool: usize, name: &str, drive: DriveHandle) -> Result<(), AdminError> {
-        let give = |member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
-        self.control.rejoin_handle(pool, name, guarded(drive), give).await
+    pub fn rejoin_drive<'a>(
+        &'a self,
+        pool: usize,
+        name: &'a str,
+        drive: DriveHandle,
+    ) -> LocalBoxFuture<'a, Result<(), AdminError>> {
+        async move {
+            let give = |member, drive: &DriveHandle| self.give_to_shards(pool, member, drive);
+            self.control.rejoin_handle(pool, name, guarded(drive), give).await
+        }
+        .boxed_local()
     }
 
     /// A drive is a member of a pool from now on, in every shard.
@@ -436,11 +480,14 @@ impl Engine {
     }
 
     /// Destages everything that is dirty.
-    pub async fn drain(&self) -> Result<(), tier0_world::IoError> {
-        for lane in self.lanes() {
-            lane.write_back.drain().await?;
+    pub fn drain(&self) -> LocalBoxFuture<'_, Result<(), tier0_world::IoError>> {
+        async move {
+            for lane in self.lanes() {
+                lane.write_back.drain().await?;
+            }
+            Ok(())
         }
-        Ok(())
+        .boxed_local()
     }
 
     fn lanes(&self) -> impl Iterator<Item = &LogLane> {

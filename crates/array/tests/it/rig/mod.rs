@@ -1,5 +1,6 @@
 //! What tests of arrays in virtual time share: drives that lose power, lives of the array's world, patterns on volumes.
 
+use futures_util::future::LocalBoxFuture;
 use tier0_array::Volume;
 use tier0_array::engine::{Engine, StartOptions, create, start};
 use tier0_block::BlockTarget;
@@ -16,6 +17,9 @@ pub(crate) mod trouble;
 const DRIVE_SECTORS: u64 = (32 << 20) / 512;
 /// Sectors of a MiB, the extent of most shapes.
 pub(crate) const MIB: u64 = 2048;
+
+/// What is done in a life of a world.
+pub(crate) type Life<A, T> = Box<dyn FnOnce(A) -> LocalBoxFuture<'static, T>>;
 
 /// The drives of an array.
 #[derive(Clone)]
@@ -86,10 +90,15 @@ impl Drives {
         seed: u64,
         life: impl FnOnce(World, Engine, Drives) -> F + 'static,
     ) -> T {
+        self.life_of(seed, Box::new(|(world, engine, drives)| Box::pin(life(world, engine, drives))))
+    }
+
+    /// As [`Drives::life`], compiled once for each type of result.
+    fn life_of<T: 'static>(&self, seed: u64, life: Life<(World, Engine, Drives), T>) -> T {
         let drives = self.clone();
         let result = live_in(self.width, seed, |world| async move {
             let engine = start(&world, drives.open(&world), &StartOptions::default()).await.expect("started");
-            life(world, engine, drives).await
+            life((world, engine, drives)).await
         });
         self.cut();
         result

@@ -3,12 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use futures_util::FutureExt;
 use tier0_array::engine::{Engine, StartOptions, start};
 use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};
 use tier0_units::Nanos;
 use tier0_world::{Completion, IoError, World};
 
-use super::{Drives, live};
+use super::{Drives, Life, live};
 
 /// What is wrong with a drive; clones share it.
 #[derive(Clone, Default)]
@@ -110,10 +111,16 @@ impl Drives {
         seed: u64,
         life: impl FnOnce(World, Engine, Troubles) -> F + 'static,
     ) -> T {
-        self.on_troubled(seed, |world, handles, troubles| async move {
-            let engine = start(&world, handles, &StartOptions::default()).await.expect("started");
-            life(world, engine, troubles).await
-        })
+        let life: Life<(World, Engine, Troubles), T> =
+            Box::new(|(world, engine, troubles)| Box::pin(life(world, engine, troubles)));
+        let started = |(world, handles, troubles): (World, Vec<DriveHandle>, Troubles)| {
+            let started = async move {
+                let engine = start(&world, handles, &StartOptions::default()).await.expect("started");
+                life((world, engine, troubles)).await
+            };
+            started.boxed_local()
+        };
+        self.on_troubled_life(seed, Box::new(started))
     }
 
     /// The same where nothing is started yet.
@@ -122,13 +129,20 @@ impl Drives {
         seed: u64,
         life: impl FnOnce(World, Vec<DriveHandle>, Troubles) -> F + 'static,
     ) -> T {
+        self.on_troubled_life(
+            seed,
+            Box::new(|(world, handles, troubles)| Box::pin(life(world, handles, troubles))),
+        )
+    }
+
+    fn on_troubled_life<T: 'static>(&self, seed: u64, life: Life<(World, Vec<DriveHandle>, Troubles), T>) -> T {
         let drives = self.clone();
         let result = live(seed, |world| async move {
             let troubled = |drive| Rc::new(Troubled { drive, trouble: Trouble::default() });
             let all: Vec<Rc<Troubled>> = drives.open(&world).into_iter().map(troubled).collect();
             let of = all.iter().map(|drive| drive.trouble.clone()).collect();
             let handles = all.iter().map(|drive| DriveHandle::from_rc(drive.clone())).collect();
-            life(world, handles, Troubles { of, drives: all }).await
+            life((world, handles, Troubles { of, drives: all })).await
         });
         self.cut();
         result
