@@ -58,7 +58,7 @@ fn the_demo_shows_what_each_cache_answers() {
     let directory = directory();
     let place = directory.path().join("demo");
     let caches = place.join("caches");
-    let shown = json(&["demo", "--once", "--time", "2s", "--dir", text(&place)]);
+    let shown = json(&["demo", "--once", "--time", "2s", "--no-predictions", "--dir", text(&place)]);
     let phases = shown["caches"]["phases"].as_array().expect("phases");
     let names: Vec<_> = phases.iter().map(|phase| phase["phase"].as_str().expect("a name")).collect();
     assert_eq!(names, ["disks", "memory", "flash"]);
@@ -86,7 +86,10 @@ fn the_demo_shows_what_each_cache_answers() {
 fn ctrl_c_in_the_middle_of_the_caches_leaves_nothing_behind() {
     let directory = directory();
     let mut command = tier0();
-    command.args(["demo", "--time", "2s"]).env("TMPDIR", directory.path()).stdout(Stdio::piped());
+    command
+        .args(["demo", "--time", "2s", "--no-predictions"])
+        .env("TMPDIR", directory.path())
+        .stdout(Stdio::piped());
     let mut demo = Background::of(command);
     demo.read_until(|line| line.contains("disks alone"));
     assert_eq!(demo.interrupt(), Some(0));
@@ -134,7 +137,8 @@ fn what_a_killed_demo_left_is_removed_by_the_next() {
     demo.end();
     assert_eq!(contents(directory.path()).len(), 1, "a killed demo cannot clear away");
     let mut command = tier0();
-    command.args(["demo", "--once", "--time", "1s", "--no-caches", "--json"]).env("TMPDIR", directory.path());
+    command.args(["demo", "--once", "--time", "1s", "--no-predictions", "--no-caches", "--json"]);
+    command.env("TMPDIR", directory.path());
     let ended = Ended::from(command.output().expect("it starts"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stderr.contains("removed") && ended.stderr.contains("tier0-demo-"), "{}", ended.stderr);

@@ -50,8 +50,8 @@ Examples:
       run the demo, then keep the array running until Ctrl-C
   tier0 demo --once
       end after the tables
-  tier0 demo --once --no-caches
-      the same without the cache part
+  tier0 demo --once --no-predictions --no-caches
+      only the array of files and its benchmark
   tier0 demo --dir ./my-demo --once
       keep the files; \"tier0 serve ./my-demo/array.toml\" serves them again
   tier0 demo --once --time 2s --json
@@ -86,6 +86,9 @@ pub(crate) struct Demo {
     /// time
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     time: Nanos,
+    /// Skip the predictions
+    #[arg(long)]
+    no_predictions: bool,
     /// Skip the cache part
     #[arg(long)]
     no_caches: bool,
@@ -109,6 +112,7 @@ fn parse_time(text: &str) -> Result<Nanos, String> {
 struct Outcome<'a> {
     address: String,
     measured: &'a LoadReport,
+    #[serde(skip_serializing_if = "<[Prediction]>::is_empty")]
     predicted: &'a [Prediction],
     #[serde(skip_serializing_if = "Option::is_none")]
     caches: Option<&'a Caches>,
@@ -173,7 +177,8 @@ fn show(
         print(&format!("{}\n", table::verified(&measured)))?;
     }
     let bar = live_line(global.quiet == 0 && !verb.json);
-    let predicted = compare::predict(description, load(verb.time.max(PREDICTED_MIN)), signals, &bar);
+    let predict = || compare::predict(description, load(verb.time.max(PREDICTED_MIN)), signals, &bar);
+    let predicted = if verb.no_predictions { Ok(Vec::new()) } else { predict() };
     bar.finish_and_clear();
     let predicted = predicted?;
     if !verb.json {

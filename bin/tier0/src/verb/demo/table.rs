@@ -91,6 +91,9 @@ pub(super) fn side_by_side(measured: &LoadReport, predicted: &[Prediction]) -> S
     for prediction in predicted {
         add(&format!("4 x {}", prediction.drive), prediction.volume_bytes, &prediction.report);
     }
+    let Some(last) = predicted.last() else {
+        return format!("{rows}\n{}\n", paragraph("Measured through NBD."));
+    };
     let classes: Vec<String> =
         predicted.iter().map(|known| format!("{} ({})", known.drive, known.class)).collect();
     let text = format!(
@@ -98,7 +101,7 @@ pub(super) fn side_by_side(measured: &LoadReport, predicted: &[Prediction]) -> S
          catalogue, without network and processors: {}. \"tier0 catalog show {}\" tells what is known of a drive, and what \
          is assumed.",
         classes.join(", "),
-        predicted.last().map_or("nvme", |prediction| &prediction.drive)
+        last.drive
     );
     format!("{rows}\n{}\n", paragraph(&text))
 }

@@ -135,7 +135,11 @@ impl Drives {
         )
     }
 
-    fn on_troubled_life<T: 'static>(&self, seed: u64, life: Life<(World, Vec<DriveHandle>, Troubles), T>) -> T {
+    fn on_troubled_life<T: 'static>(
+        &self,
+        seed: u64,
+        life: Life<(World, Vec<DriveHandle>, Troubles), T>,
+    ) -> T {
         let drives = self.clone();
         let result = live(seed, |world| async move {
             let troubled = |drive| Rc::new(Troubled { drive, trouble: Trouble::default() });
