@@ -11,8 +11,8 @@ use tier0_units::Nanos;
 use tier0_world::IoError;
 
 use super::administer::Done;
+use super::arbiter::Objection;
 use super::report::sets_tolerance;
-use super::verdict::Objection;
 use super::{Control, TRY_PAUSE};
 use crate::admin::AdminError;
 use crate::message::command::ShardCommand;
@@ -94,10 +94,10 @@ impl Control {
     }
 
     /// Decides that the array does without this drive from now on.
-    pub(super) async fn condemn_drive(self: &Rc<Self>, number: usize, place: u32) -> Result<(), AdminError> {
+    pub(super) async fn fail_member(self: &Rc<Self>, number: usize, place: u32) -> Result<(), AdminError> {
         let name = self.core(number).drive_name(place);
-        let condemned = self.condemn_in_turn(number, place).await;
-        condemned.map_err(|objection| self.not_without(number, &name, &objection))
+        let failed = self.fail_in_turn(number, place).await;
+        failed.map_err(|objection| self.not_without(number, &name, &objection))
     }
 
     /// Whether the array would do without a drive, before the administrator is asked to agree to that. No drive is probed.
@@ -182,7 +182,7 @@ impl Control {
             )));
         }
         self.check_verified(number, place)?;
-        self.condemn_drive(number, place).await?;
+        self.fail_member(number, place).await?;
         self.core(number).taken_out.borrow_mut().insert(place);
         self.take_out(number, place).await;
         self.start_rebuilds(number);

@@ -108,10 +108,10 @@ impl Control {
         let members = |set: &[ChunkletAddress]| set.iter().map(|chunklet| chunklet.drive).collect();
         let placed =
             core.place(Placing::Sets { layout, members: columns.chunks(width).map(members).collect() });
-        placed.map(Some).map_err(|condemned| {
+        placed.map(Some).map_err(|failed| {
             AdminError::new(format!(
                 "drive {:?} is about to be called lost; look at \"tier0 status\", then grow",
-                core.drive_name(condemned.member)
+                core.drive_name(failed.member)
             ))
         })
     }

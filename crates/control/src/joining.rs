@@ -21,7 +21,7 @@ use super::leaving::lacking;
 use super::pool::ALL_PLACES;
 use super::returning::Left;
 use crate::admin::{AdminError, Severity};
-use crate::judge::MemberJudge;
+use crate::guard_arbiter::MemberArbiter;
 use crate::left::left_from;
 use crate::message::command::ShardCommand;
 use crate::opener::{NewDrive, NotOpened};
@@ -546,7 +546,7 @@ impl Control {
     async fn admit(&self, number: usize, candidate: Member, drive: DriveHandle) -> Result<usize, AdminError> {
         let core = self.core(number);
         let member = core.metadata.add_member(drive.clone(), candidate).await?;
-        MemberJudge::appoint(&drive, number, member as usize, &self.post);
+        MemberArbiter::appoint(&drive, number, member as usize, &self.post);
         core.pauses.watch(member, &drive);
         Ok(member as usize)
     }

@@ -278,7 +278,7 @@ impl Control {
         let at_once = state == MemberState::Active && leave == Leave::AtOnce;
         let drive = core.metadata.drive(place);
         if at_once {
-            self.condemn_drive(number, place).await?;
+            self.fail_member(number, place).await?;
         } else {
             self.take_flash_cache_from(number, place).await?;
         }

@@ -13,6 +13,7 @@
 mod absent;
 pub mod admin;
 mod administer;
+mod arbiter;
 mod caches;
 mod clones;
 mod describe;
@@ -22,9 +23,9 @@ mod events;
 mod flash_cache;
 mod found;
 mod grow;
+mod guard_arbiter;
 mod harmed;
 mod joining;
-mod judge;
 mod leaving;
 mod left;
 mod log;
@@ -52,7 +53,6 @@ mod scrub;
 mod shrink;
 mod space;
 mod stats;
-mod verdict;
 mod verification;
 mod volumes;
 mod witness;
@@ -76,7 +76,7 @@ use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 use tier0_world::{IoError, World};
 
 pub use clones::without_unfinished;
-pub use judge::MemberJudge;
+pub use guard_arbiter::MemberArbiter;
 pub use left::left_from;
 pub use opener::{
     Answer, DriveOpener, DriveSource, Harm, JoiningMedium, Moved, NewDrive, NotOpened, OtherPlace,
@@ -261,8 +261,8 @@ impl Control {
         // The sender may be gone; then the answer is not needed.
         match message {
             ControlMessage::Loss(loss) => self.lose(loss).await,
-            ControlMessage::Judge { pool, member, error, reply } => {
-                let _ = reply.send(self.judge(pool, member, error).await);
+            ControlMessage::Arbitrate { pool, member, error, reply } => {
+                let _ = reply.send(self.arbitrate(pool, member, error).await);
             }
             ControlMessage::Recognise { pool, member, seen, reply } => {
                 let known = self.core(pool).metadata.recognise(member as u32, &seen);

@@ -28,7 +28,7 @@ const LOOK: Nanos = Nanos::from_secs(1);
 const LOOK_PAUSED: Nanos = Nanos::from_millis(100);
 
 /// Drives that were away together seldom come back in the same moment: when the first of them answers, the others get this
-/// much time before one of them is judged.
+/// much time before one of them is arbitrated.
 pub(super) const RESPITE: Nanos = Nanos::from_secs(10);
 
 /// The drives that a pool waits for, and what is known of all of them.
@@ -153,7 +153,7 @@ fn is_device(path: &Path) -> bool {
 }
 
 impl Control {
-    /// A member was judged, and is waited for.
+    /// A member was arbitrated, and is waited for.
     pub(super) fn await_drive(&self, number: usize, member: u32, error: IoError, reason: &str) {
         let core = self.core(number);
         let fresh = !core.pauses.awaits(member);
@@ -164,8 +164,8 @@ impl Control {
             let known =
                 awaited.entry(member).or_insert_with(|| Awaited { since: now, reason: String::new() });
             reason.clone_into(&mut known.reason);
-            // Those that did not answer either when this one was judged are needed as much.
-            awaited.keys().copied().chain(core.court.silent()).collect()
+            // Those that did not answer either when this one was arbitrated are needed as much.
+            awaited.keys().copied().chain(core.arbiter.silent()).collect()
         };
         if begins {
             core.pauses.named.take();

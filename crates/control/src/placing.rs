@@ -1,6 +1,6 @@
 //! What is about to lie on other drives: between the choice of a drive and the record that names it, a verdict may fall.
 //!
-//! A verdict on a drive holds for what the drives hold when it falls ([`super::verdict`]); it is recorded later. So a
+//! A verdict on a drive holds for what the drives hold when it falls ([`super::arbiter`]); it is recorded later. So a
 //! task that puts something onto drives says so first. Nothing goes onto a drive on which the verdict has fallen, and a
 //! verdict counts what is on its way as if it had arrived, and as if it had not.
 
@@ -92,28 +92,28 @@ impl Drop for UnderWay<'_> {
 
 /// The verdict on a drive has fallen, so nothing is put onto it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Condemned {
+pub(super) struct FailedDrive {
     /// The member.
     pub(super) member: u32,
 }
 
-impl From<Condemned> for IoError {
-    fn from(_: Condemned) -> IoError {
+impl From<FailedDrive> for IoError {
+    fn from(_: FailedDrive) -> IoError {
         IoError::Gone
     }
 }
 
 impl PoolCore {
     /// Begins to put something onto drives, unless the verdict on one of them has fallen. To be dropped when the record is stable and the sets of this array know of it.
-    pub(super) fn place(&self, placing: Placing) -> Result<UnderWay<'_>, Condemned> {
-        let condemned = placing.members().into_iter().find(|member| self.court.is_condemned(*member));
-        if let Some(member) = condemned.filter(|_| !planted(PlantedBug::PlaceOnCondemned)) {
-            return Err(Condemned { member });
+    pub(super) fn place(&self, placing: Placing) -> Result<UnderWay<'_>, FailedDrive> {
+        let failed = placing.members().into_iter().find(|member| self.arbiter.has_failed(*member));
+        if let Some(member) = failed.filter(|_| !planted(PlantedBug::PlaceOnFailed)) {
+            return Err(FailedDrive { member });
         }
         if let Placing::Column { set, column, .. } = placing {
             self.forget_return(set.0, u32::from(column.0));
         }
-        let placings = &self.court.placings;
+        let placings = &self.arbiter.placings;
         let number = placings.begun.replace(placings.begun.get() + 1);
         placings.under_way.borrow_mut().insert(number, placing);
         Ok(UnderWay { placings, number })

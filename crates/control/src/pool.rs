@@ -17,6 +17,7 @@ use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
+use super::arbiter::FailureArbiter;
 use super::discards::Discards;
 use super::flash_cache::FlashCacheUpkeep;
 use super::found::Found;
@@ -26,7 +27,6 @@ use super::pause::Pauses;
 use super::rebuild::RebuildProgress;
 use super::restripe::RestripeProgress;
 use super::scrub::ScrubProgress;
-use super::verdict::Court;
 use super::verification::Unverified;
 use crate::message::control::SlotRebuiltNote;
 
@@ -64,7 +64,7 @@ pub(crate) struct PoolCore {
     /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
     pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
     pub(super) moves: Moves,
-    pub(super) court: Court,
+    pub(super) arbiter: FailureArbiter,
     pub(super) pauses: Pauses,
     pub(super) found: Found,
     /// Whether the last event about a rebuild said that one goes on.
@@ -128,7 +128,7 @@ impl PoolCore {
             given_up: RefCell::default(),
             leaving: RefCell::default(),
             moves: Moves::default(),
-            court: Court::default(),
+            arbiter: FailureArbiter::default(),
             pauses,
             found: Found::default(),
             rebuild_told: Cell::new(false),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_control::MemberJudge;
+use tier0_control::MemberArbiter;
 use tier0_control::admin::TablesStatus;
 use tier0_control::message::command::{LostSectors, ShardCommand, ShardReport};
 use tier0_units::{ExtentId, PAGE_SECTORS};
@@ -109,7 +109,7 @@ impl Shard {
             }
             ShardCommand::Join { pool, member, source, control, reply } => {
                 let joined = source.drive_in(&self.world).map(|drive| {
-                    MemberJudge::appoint(&drive, pool, member, &control);
+                    MemberArbiter::appoint(&drive, pool, member, &control);
                     self.pool(pool).slot_io.raid().members().add(member, drive);
                 });
                 let _ = reply.send(joined);

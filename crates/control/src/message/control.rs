@@ -17,7 +17,7 @@ pub enum ControlMessage {
     /// A drive is lost.
     Loss(Loss),
     /// A drive has failed for longer than its guard's patience: is it lost?
-    Judge {
+    Arbitrate {
         /// The pool.
         pool: usize,
         /// The drive.

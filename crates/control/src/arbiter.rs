@@ -1,8 +1,8 @@
 //! The verdict on a drive that fails: lost, or waited for (decision 0008).
 //!
 //! A loss cannot be taken back, so it is decided only when a fresh probe of all other drives has shown that the pool does
-//! without this one. One drive of a pool is judged after the other; what is recorded afterwards may overlap, because the
-//! superblocks that say it may have to wait for the next drive that is judged.
+//! without this one. One drive of a pool is arbitrated after the other; what is recorded afterwards may overlap, because the
+//! superblocks that say it may have to wait for the next drive that is arbitrated.
 //!
 //! A drive counts as lost for the data only once the superblocks of all others say so.
 
@@ -21,7 +21,7 @@ use tier0_units::Nanos;
 use tier0_world::sync::Semaphore;
 use tier0_world::{IoError, PlantedBug, planted};
 
-use super::judge::look;
+use super::guard_arbiter::look;
 use super::pause::RESPITE;
 use super::placing::Placings;
 use super::verification::were;
@@ -47,28 +47,28 @@ impl Display for Objection {
     }
 }
 
-/// The court of one pool.
-pub(super) struct Court {
+/// Decides which drives of one pool have failed.
+pub(super) struct FailureArbiter {
     turn: Semaphore,
-    /// Members that were judged lost, whether or not that is recorded yet.
-    condemned: RefCell<BTreeSet<u32>>,
+    /// Members that were found failed, whether or not that is recorded yet.
+    failed: RefCell<BTreeSet<u32>>,
     /// Members whose copies of the log are not written any more, although the metadata still name them.
     log_given_up: RefCell<BTreeSet<u32>>,
     /// What is about to lie on other drives.
     pub(super) placings: Placings,
     /// Members that did not answer the last probe.
     silent: RefCell<BTreeSet<u32>>,
-    /// When the newest judgement of a member began that ended with [`Verdict::Wait`], and why.
+    /// When the newest arbitration of a member began that ended with [`Verdict::Wait`], and why.
     waited: RefCell<BTreeMap<u32, (Nanos, String)>>,
     /// Members of which the witness may know that the pool goes on without them, which it does not: it is being told.
     untold: RefCell<BTreeMap<u32, Waiting>>,
 }
 
-impl Default for Court {
-    fn default() -> Court {
-        Court {
+impl Default for FailureArbiter {
+    fn default() -> FailureArbiter {
+        FailureArbiter {
             turn: Semaphore::new(1),
-            condemned: RefCell::default(),
+            failed: RefCell::default(),
             log_given_up: RefCell::default(),
             placings: Placings::default(),
             silent: RefCell::default(),
@@ -78,13 +78,13 @@ impl Default for Court {
     }
 }
 
-impl Court {
-    /// Whether the verdict on a member has fallen.
-    pub(super) fn is_condemned(&self, member: u32) -> bool {
-        self.condemned.borrow().contains(&member)
+impl FailureArbiter {
+    /// Whether a member was found failed, recorded or not.
+    pub(super) fn has_failed(&self, member: u32) -> bool {
+        self.failed.borrow().contains(&member)
     }
 
-    /// Members that did not answer when one was judged last.
+    /// Members that did not answer when one was arbitrated last.
     pub(super) fn silent(&self) -> BTreeSet<u32> {
         self.silent.borrow().clone()
     }
@@ -97,14 +97,14 @@ impl PoolCore {
     /// # Errors
     /// When the others would not suffice: [`IoError::Gone`], and it goes on counting.
     pub(super) async fn give_up_log_copy(&self, pool: &PoolControl, member: u32) -> Result<(), IoError> {
-        let _turn = self.court.turn.acquire(1).await;
-        if !self.court.log_given_up.borrow_mut().insert(member) {
+        let _turn = self.arbiter.turn.acquire(1).await;
+        if !self.arbiter.log_given_up.borrow_mut().insert(member) {
             return Ok(());
         }
         let suffices = self.objection(pool, &BTreeSet::new());
         if let Err(objection) = suffices {
             tracing::warn!("a copy of the write log cannot move now: {objection}");
-            self.court.log_given_up.borrow_mut().remove(&member);
+            self.arbiter.log_given_up.borrow_mut().remove(&member);
             return Err(IoError::Gone);
         }
         Ok(())
@@ -112,12 +112,12 @@ impl PoolCore {
 
     /// Members whose copies of the log were given up, although the metadata may still name them.
     pub(super) fn log_copies_given_up(&self) -> BTreeSet<u32> {
-        self.court.log_given_up.borrow().clone()
+        self.arbiter.log_given_up.borrow().clone()
     }
 
     /// The metadata name a copy on another drive, or the same one made again, in the place of one that was given up.
     pub(super) fn log_copy_counts(&self, from: u32, to: u32) {
-        let mut given_up = self.court.log_given_up.borrow_mut();
+        let mut given_up = self.arbiter.log_given_up.borrow_mut();
         given_up.remove(&from);
         given_up.remove(&to);
     }
@@ -134,13 +134,13 @@ impl PoolCore {
         without: &BTreeSet<u32>,
         doubtful: &BTreeSet<u32>,
     ) -> Result<(), String> {
-        let condemned = self.court.condemned.borrow();
+        let failed = self.arbiter.failed.borrow();
         let gone = |member: u32| {
-            without.contains(&member) || condemned.contains(&member) || pool.lost.is_lost(member as usize)
+            without.contains(&member) || failed.contains(&member) || pool.lost.is_lost(member as usize)
         };
         let state = self.metadata.state();
         let sets = &self.shape.sets;
-        let placings = &self.court.placings;
+        let placings = &self.arbiter.placings;
         let lacks = |set, column, drive| {
             gone(drive)
                 || doubtful.contains(&drive)
@@ -159,7 +159,7 @@ impl PoolCore {
             ));
         }
         let serves = |member: u32| state.is_active(member) && !gone(member);
-        let given_up = self.court.log_given_up.borrow();
+        let given_up = self.arbiter.log_given_up.borrow();
         let counts = |member: u32| serves(member) && !given_up.contains(&member);
         let suffice = |holders: &[u32]| holders.iter().any(|member| counts(*member));
         let has_log = state.log().rings.iter().all(|ring| {
@@ -186,27 +186,27 @@ enum Asked {
 }
 
 impl Control {
-    /// Judges a member that has failed with `error` for longer than its patience. Ends when the verdict counts.
-    pub(super) async fn judge(self: &Rc<Self>, number: usize, member: usize, error: IoError) -> Verdict {
+    /// Arbitrates a member that has failed with `error` for longer than its patience. Ends when the verdict counts.
+    pub(super) async fn arbitrate(self: &Rc<Self>, number: usize, member: usize, error: IoError) -> Verdict {
         let pool = &self.pools[number];
         let core = &pool.core;
         let place = member as u32;
         let asked = self.world.now();
-        let known = || pool.lost.is_lost(member) || core.court.condemned.borrow().contains(&place);
+        let known = || pool.lost.is_lost(member) || core.arbiter.failed.borrow().contains(&place);
         if !known() {
-            let _turn = core.court.turn.acquire(1).await;
+            let _turn = core.arbiter.turn.acquire(1).await;
             // The guards of other shards have asked the same.
             let answered = |waited: &BTreeMap<u32, (Nanos, String)>| {
                 waited.get(&place).is_some_and(|(at, _)| *at >= asked)
             };
             if !known() {
-                if answered(&core.court.waited.borrow()) {
+                if answered(&core.arbiter.waited.borrow()) {
                     return Verdict::Wait;
                 }
                 let began = self.world.now();
-                if let Err(objection) = self.condemn_when_due(number, place).await {
+                if let Err(objection) = self.fail_when_due(number, place).await {
                     let reason = objection.to_string();
-                    core.court.waited.borrow_mut().insert(place, (began, reason.clone()));
+                    core.arbiter.waited.borrow_mut().insert(place, (began, reason.clone()));
                     self.await_drive(number, place, error, &reason);
                     return Verdict::Wait;
                 }
@@ -244,13 +244,9 @@ impl Control {
     ///
     /// # Errors
     /// What speaks against it.
-    pub(super) async fn condemn_in_turn(
-        self: &Rc<Self>,
-        number: usize,
-        member: u32,
-    ) -> Result<(), Objection> {
-        let _turn = self.core(number).court.turn.acquire(1).await;
-        self.condemn(number, member, Asked::ByAdministrator).await
+    pub(super) async fn fail_in_turn(self: &Rc<Self>, number: usize, member: u32) -> Result<(), Objection> {
+        let _turn = self.core(number).arbiter.turn.acquire(1).await;
+        self.fail(number, member, Asked::ByAdministrator).await
     }
 
     /// Whether the pool would do without a member now, where these others have not answered.
@@ -282,7 +278,7 @@ impl Control {
 
     /// The verdict on a member that has failed for long, unless drives that were away with it have just come back: then it gets
     /// time to come back too.
-    async fn condemn_when_due(self: &Rc<Self>, number: usize, member: u32) -> Result<(), Objection> {
+    async fn fail_when_due(self: &Rc<Self>, number: usize, member: u32) -> Result<(), Objection> {
         let pauses = &self.core(number).pauses;
         if pauses.awaits_others_than(member) {
             let silent = self.silent_members(number, member).await;
@@ -295,18 +291,18 @@ impl Control {
                 RESPITE.0 / Nanos::from_secs(1).0
             )));
         }
-        let condemned = self.condemn(number, member, Asked::ByItsFailure).await;
-        condemned.inspect_err(|_| pauses.forget_return())
+        let failed = self.fail(number, member, Asked::ByItsFailure).await;
+        failed.inspect_err(|_| pauses.forget_return())
     }
 
     /// The verdict on a member, by a fresh probe of all others.
-    async fn condemn(self: &Rc<Self>, number: usize, member: u32, asked: Asked) -> Result<(), Objection> {
+    async fn fail(self: &Rc<Self>, number: usize, member: u32, asked: Asked) -> Result<(), Objection> {
         let silent = self.silent_members(number, member).await;
         self.check_without(number, member, &silent, asked)?;
         if let Some(parting) = self.parting(number, member)
             && let Some(witness) = &self.witness
         {
-            self.core(number).court.untold.borrow_mut().remove(&member);
+            self.core(number).arbiter.untold.borrow_mut().remove(&member);
             let noted = witness.note(&self.world, parting.clone(), false).await.map_err(Objection::Witness);
             // Something may have been put onto the drive while the witness was asked.
             if let Err(reason) = noted.and_then(|()| self.check_without(number, member, &silent, asked)) {
@@ -314,18 +310,18 @@ impl Control {
                 return Err(reason);
             }
         }
-        self.core(number).court.condemned.borrow_mut().insert(member);
+        self.core(number).arbiter.failed.borrow_mut().insert(member);
         Ok(())
     }
 
     /// The pool does not go on without a member, and the witness may have heard that it does: then the pool could not
-    /// do without the others later. It is told until it answers, or until the member is judged again.
+    /// do without the others later. It is told until it answers, or until the member is arbitrated again.
     fn take_note_back(self: &Rc<Self>, number: usize, member: u32, parting: Parting) {
         let Some(witness) = self.witness.clone() else { return };
         let Some(id) = self.core(number).metadata.state().member(member).map(|one| one.id) else { return };
         let waiting = Waiting::default();
         let given_up = waiting.given_up();
-        self.core(number).court.untold.borrow_mut().insert(member, waiting);
+        self.core(number).arbiter.untold.borrow_mut().insert(member, waiting);
         let control = self.clone();
         let tell = async move {
             while !given_up.is_set() {
@@ -345,7 +341,7 @@ impl Control {
         let core = self.core(number);
         let mut lost: Vec<u32> =
             self.pools[number].lost_members().into_iter().map(|place| place as u32).collect();
-        lost.extend(core.court.condemned.borrow().iter());
+        lost.extend(core.arbiter.failed.borrow().iter());
         lost.push(member);
         let state = core.metadata.state();
         let serves_only = |_: SetIndex, _: Column, drive: u32| !lost.contains(&drive);
@@ -386,7 +382,7 @@ impl Control {
                 place
             })
             .collect();
-        core.court.silent.borrow_mut().clone_from(&silent);
+        core.arbiter.silent.borrow_mut().clone_from(&silent);
         silent
     }
 
@@ -398,7 +394,7 @@ impl Control {
         let knows =
             drive.guard().is_some_and(|guard| guard.health().snapshot().standing != Standing::Healthy);
         if !knows {
-            // The guard judges what comes of it.
+            // The guard decides what comes of it.
             self.world.spawn(async move { drop(Seen::read(&drive).await) }).detach();
         }
         !knows

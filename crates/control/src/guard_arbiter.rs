@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
-use tier0_drive::guard::{Guard, Judge, Verdict};
+use tier0_drive::guard::{Arbiter, Guard, Verdict};
 use tier0_pool::metadata::Seen;
 use tier0_units::Nanos;
 use tier0_world::IoError;
@@ -18,25 +18,25 @@ use crate::message::control::ControlMessage;
 const PROBE_LIMIT: Nanos = Nanos::from_secs(2);
 
 /// Asks the control task about one member of a pool.
-pub struct MemberJudge {
+pub struct MemberArbiter {
     pool: usize,
     member: usize,
     control: MailSender<ControlMessage>,
 }
 
-impl MemberJudge {
-    /// From now on the control task decides whether this member is lost. A drive without a guard is not judged.
+impl MemberArbiter {
+    /// From now on the control task decides whether this member is lost. A drive without a guard has no arbiter.
     pub fn appoint(drive: &DriveHandle, pool: usize, member: usize, control: &MailSender<ControlMessage>) {
         if let Some(guard) = drive.guard() {
-            guard.obey(Rc::new(MemberJudge { pool, member, control: control.clone() }));
+            guard.obey(Rc::new(MemberArbiter { pool, member, control: control.clone() }));
         }
     }
 }
 
-impl Judge for MemberJudge {
-    fn judge(&self, error: IoError) -> Pin<Box<dyn Future<Output = Verdict>>> {
+impl Arbiter for MemberArbiter {
+    fn arbitrate(&self, error: IoError) -> Pin<Box<dyn Future<Output = Verdict>>> {
         let (reply, verdict) = oneshot::channel();
-        self.control.send(ControlMessage::Judge { pool: self.pool, member: self.member, error, reply });
+        self.control.send(ControlMessage::Arbitrate { pool: self.pool, member: self.member, error, reply });
         // The control task ends only with the array; nothing is decided any more then.
         Box::pin(async move { verdict.await.unwrap_or(Verdict::Wait) })
     }
