@@ -26,7 +26,7 @@ use super::pause::RESPITE;
 use super::placing::Placings;
 use super::verification::were;
 use super::{Control, PoolControl, PoolCore};
-use crate::witness::{Parting, Waiting};
+use crate::witness::{SplitRecord, Waiting};
 
 /// How long after one attempt the witness is told again of what did not come to pass.
 const TELL_PAUSE: Nanos = Nanos::from_secs(10);
@@ -299,14 +299,14 @@ impl Control {
     async fn fail(self: &Rc<Self>, number: usize, member: u32, asked: Asked) -> Result<(), Objection> {
         let silent = self.silent_members(number, member).await;
         self.check_without(number, member, &silent, asked)?;
-        if let Some(parting) = self.parting(number, member)
+        if let Some(split) = self.split_record(number, member)
             && let Some(witness) = &self.witness
         {
             self.core(number).arbiter.untold.borrow_mut().remove(&member);
-            let noted = witness.note(&self.world, parting.clone(), false).await.map_err(Objection::Witness);
+            let noted = witness.note(&self.world, split.clone(), false).await.map_err(Objection::Witness);
             // Something may have been put onto the drive while the witness was asked.
             if let Err(reason) = noted.and_then(|()| self.check_without(number, member, &silent, asked)) {
-                self.take_note_back(number, member, parting);
+                self.take_note_back(number, member, split);
                 return Err(reason);
             }
         }
@@ -316,7 +316,7 @@ impl Control {
 
     /// The pool does not go on without a member, and the witness may have heard that it does: then the pool could not
     /// do without the others later. It is told until it answers, or until the member is arbitrated again.
-    fn take_note_back(self: &Rc<Self>, number: usize, member: u32, parting: Parting) {
+    fn take_note_back(self: &Rc<Self>, number: usize, member: u32, split: SplitRecord) {
         let Some(witness) = self.witness.clone() else { return };
         let Some(id) = self.core(number).metadata.state().member(member).map(|one| one.id) else { return };
         let waiting = Waiting::default();
@@ -325,7 +325,7 @@ impl Control {
         let control = self.clone();
         let tell = async move {
             while !given_up.is_set() {
-                let told = witness.take_back(&control.world, parting.clone(), id, given_up.clone()).await;
+                let told = witness.take_back(&control.world, split.clone(), id, given_up.clone()).await;
                 let Err(fact) = told else { break };
                 tracing::debug!(member, "{fact}; it may know of a loss that was none");
                 control.world.sleep(TELL_PAUSE).await;
@@ -334,9 +334,9 @@ impl Control {
         self.world.spawn(tell).detach();
     }
 
-    /// The parting that the witness has to know of before the pool goes on without this member too; none where those that
+    /// The split that the witness has to know of before the pool goes on without this member too; none where those that
     /// are lost could not go on by themselves. Nothing else is recorded before.
-    fn parting(&self, number: usize, member: u32) -> Option<Parting> {
+    fn split_record(&self, number: usize, member: u32) -> Option<SplitRecord> {
         self.witness.as_ref()?;
         let core = self.core(number);
         let mut lost: Vec<u32> =
@@ -346,7 +346,7 @@ impl Control {
         let state = core.metadata.state();
         let serves_only = |_: SetIndex, _: Column, drive: u32| !lost.contains(&drive);
         let could_go_on = sets_survive(&core.shape.sets, state.set_count(), serves_only);
-        could_go_on.then(|| Parting::of(&state, &lost))
+        could_go_on.then(|| SplitRecord::of(&state, &lost))
     }
 
     /// The members besides this one that should serve and do not answer a probe. All are asked at once.

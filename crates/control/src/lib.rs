@@ -82,7 +82,7 @@ pub use opener::{
     Answer, DriveOpener, DriveSource, Harm, JoiningMedium, Moved, NewDrive, NotOpened, OtherPlace,
 };
 pub use stats::{LaneStats, PoolStats};
-pub use witness::{Known, Parting, Witness};
+pub use witness::{Known, SplitRecord, Witness};
 
 use crate::events::Events;
 use crate::message::command::ShardCommand;
@@ -149,7 +149,7 @@ pub struct ControlledPool {
 pub struct LossRules {
     /// How long hosts wait for drives of a paused pool before they get errors.
     pub pause_timeout: Nanos,
-    /// Who is told before halves of a pool part.
+    /// Who is told before a pool splits.
     pub witness: Option<Witness>,
 }
 

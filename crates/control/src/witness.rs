@@ -55,7 +55,7 @@ pub struct Witness {
 
 /// Who goes on, and without whom: members by identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parting {
+pub struct SplitRecord {
     pool: Uuid,
     /// For people who read the file.
     name: String,
@@ -101,14 +101,14 @@ struct Entry {
     generation: u64,
 }
 
-impl Parting {
+impl SplitRecord {
     /// The pool goes on with the members that serve, but for these places, and without all others.
-    pub fn of(state: &PoolState, but: &[u32]) -> Parting {
+    pub fn of(state: &PoolState, but: &[u32]) -> SplitRecord {
         let goes_on = |place: u32| state.is_active(place) && !but.contains(&place);
         let (going_on, without): (Vec<_>, Vec<_>) =
             (0u32..).zip(state.members()).partition(|(place, _)| goes_on(*place));
         let ids = |members: Vec<(u32, &tier0_pool::Member)>| members.iter().map(|(_, one)| one.id).collect();
-        Parting {
+        SplitRecord {
             pool: state.id(),
             name: format!("{}/{}", state.array(), state.name()),
             going_on: ids(going_on),
@@ -118,8 +118,8 @@ impl Parting {
     }
 
     /// The same at a start, of drives whose labels have this generation.
-    pub fn starting_from(self, generation: u64) -> Parting {
-        Parting { from: Some(generation), ..self }
+    pub fn starting_from(self, generation: u64) -> SplitRecord {
+        SplitRecord { from: Some(generation), ..self }
     }
 }
 
@@ -157,18 +157,18 @@ impl Witness {
     ///
     /// # Errors
     /// Why the pool must not go on.
-    pub async fn note(&self, world: &World, parting: Parting, consent: bool) -> Result<(), String> {
+    pub async fn note(&self, world: &World, split: SplitRecord, consent: bool) -> Result<(), String> {
         let path = self.path.clone();
         let waiting = Waiting::default();
         let given_up = waiting.given_up();
-        let tell = move || note(&path, &parting, consent, || given_up.is_set());
+        let tell = move || note(&path, &split, consent, || given_up.is_set());
         // What is not waited for any longer must not be noted later: the pool has not gone on.
         self.beside(world, tell)
             .await
             .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.path))
     }
 
-    /// Takes back that a pool went on without a member, as `parting` says: it has not. What others have noted stays. Ends when
+    /// Takes back that a pool went on without a member, as `split` says: it has not. What others have noted stays. Ends when
     /// that is stable.
     ///
     /// # Errors
@@ -176,12 +176,12 @@ impl Witness {
     pub(crate) async fn take_back(
         &self,
         world: &World,
-        parting: Parting,
+        split: SplitRecord,
         member: Uuid,
         given_up: GivenUp,
     ) -> Result<(), String> {
         let path = self.path.clone();
-        let tell = move || take_back(&path, &parting, member, || given_up.is_set());
+        let tell = move || take_back(&path, &split, member, || given_up.is_set());
         self.beside(world, tell)
             .await
             .map_err(|fact| format!("the witness {:?} cannot be told: {fact}", self.path))
@@ -366,37 +366,42 @@ fn no_witness(fact: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, fact)
 }
 
-/// Notes a parting, unless the caller has stopped waiting by the time it would be there for all to see.
-fn note(path: &Path, parting: &Parting, consent: bool, is_given_up: impl Fn() -> bool) -> io::Result<()> {
-    change(path, is_given_up, |content| part(content, parting, consent))
+/// Notes a split, unless the caller has stopped waiting by the time it would be there for all to see.
+fn note(path: &Path, split: &SplitRecord, consent: bool, is_given_up: impl Fn() -> bool) -> io::Result<()> {
+    change(path, is_given_up, |content| record_split(content, split, consent))
 }
 
 /// Takes back that a pool went on without a member, unless others have gone on without those who would have.
-fn take_back(path: &Path, parting: &Parting, member: Uuid, is_given_up: impl Fn() -> bool) -> io::Result<()> {
+fn take_back(
+    path: &Path,
+    split: &SplitRecord,
+    member: Uuid,
+    is_given_up: impl Fn() -> bool,
+) -> io::Result<()> {
     change(path, is_given_up, |content| {
-        let Some(entry) = content.pools.get_mut(&parting.pool) else { return Ok(false) };
-        Ok(entry.without.is_disjoint(&parting.going_on) && entry.without.remove(&member))
+        let Some(entry) = content.pools.get_mut(&split.pool) else { return Ok(false) };
+        Ok(entry.without.is_disjoint(&split.going_on) && entry.without.remove(&member))
     })
 }
 
-/// Whether a parting changes what is known.
+/// Whether a split changes what is known.
 ///
 /// # Errors
 /// The others have gone on without those that are to go on.
-fn part(content: &mut Content, parting: &Parting, consent: bool) -> io::Result<bool> {
-    let entry = content.pools.entry(parting.pool).or_default();
-    if !consent && !entry.without.is_disjoint(&parting.going_on) {
+fn record_split(content: &mut Content, split: &SplitRecord, consent: bool) -> io::Result<bool> {
+    let entry = content.pools.entry(split.pool).or_default();
+    if !consent && !entry.without.is_disjoint(&split.going_on) {
         let fact = "the other drives have gone on without these";
         return Err(io::Error::new(io::ErrorKind::ResourceBusy, fact));
     }
-    let generation = parting.from.map_or(entry.generation, |from| entry.generation.min(from));
-    let known = entry.name == parting.name && entry.without.is_superset(&parting.without);
-    if known && generation == entry.generation && entry.without.is_disjoint(&parting.going_on) {
+    let generation = split.from.map_or(entry.generation, |from| entry.generation.min(from));
+    let known = entry.name == split.name && entry.without.is_superset(&split.without);
+    if known && generation == entry.generation && entry.without.is_disjoint(&split.going_on) {
         return Ok(false);
     }
-    entry.name.clone_from(&parting.name);
-    entry.without.retain(|member| !parting.going_on.contains(member));
-    entry.without.extend(&parting.without);
+    entry.name.clone_from(&split.name);
+    entry.without.retain(|member| !split.going_on.contains(member));
+    entry.without.extend(&split.without);
     entry.generation = generation;
     Ok(true)
 }
@@ -458,9 +463,9 @@ mod tests {
         numbers.iter().map(|number| Uuid::from_u128(*number)).collect()
     }
 
-    fn parting(going_on: &[u128], without: &[u128]) -> Parting {
+    fn split_record(going_on: &[u128], without: &[u128]) -> SplitRecord {
         let pool = Uuid::from_u128(99);
-        Parting { pool, name: "lab/p".into(), going_on: ids(going_on), without: ids(without), from: None }
+        SplitRecord { pool, name: "lab/p".into(), going_on: ids(going_on), without: ids(without), from: None }
     }
 
     fn left_behind(path: &Path) -> Option<BTreeSet<Uuid>> {
@@ -472,14 +477,14 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("witness");
         assert_eq!(left_behind(&path), None);
-        note(&path, &parting(&[1, 2], &[]), false, || false).expect("both are there");
+        note(&path, &split_record(&[1, 2], &[]), false, || false).expect("both are there");
         assert_eq!(left_behind(&path), Some(ids(&[])));
-        note(&path, &parting(&[1], &[2]), false, || false).expect("nobody went on without 1");
-        note(&path, &parting(&[1], &[2]), false, || false).expect("that is known");
-        let error = note(&path, &parting(&[2], &[1]), false, || false).expect_err("1 has gone on");
+        note(&path, &split_record(&[1], &[2]), false, || false).expect("nobody went on without 1");
+        note(&path, &split_record(&[1], &[2]), false, || false).expect("that is known");
+        let error = note(&path, &split_record(&[2], &[1]), false, || false).expect_err("1 has gone on");
         assert!(error.to_string().contains("gone on without"), "{error}");
         assert_eq!(left_behind(&path), Some(ids(&[2])));
-        note(&path, &parting(&[2], &[1]), true, || false).expect("somebody gives up what 1 did");
+        note(&path, &split_record(&[2], &[1]), true, || false).expect("somebody gives up what 1 did");
         assert_eq!(left_behind(&path), Some(ids(&[1])));
     }
 
@@ -488,11 +493,11 @@ mod tests {
     fn what_nobody_waits_for_is_not_noted() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("witness");
-        note(&path, &parting(&[1, 2], &[]), false, || false).expect("both are there");
+        note(&path, &split_record(&[1, 2], &[]), false, || false).expect("both are there");
         let waiting = Waiting::default();
         let given_up = waiting.given_up();
         drop(waiting);
-        note(&path, &parting(&[1], &[2]), false, || given_up.is_set()).expect_err("it comes too late");
+        note(&path, &split_record(&[1], &[2]), false, || given_up.is_set()).expect_err("it comes too late");
         assert_eq!(left_behind(&path), Some(ids(&[])));
     }
 
@@ -500,7 +505,8 @@ mod tests {
     fn what_did_not_come_to_pass_is_taken_back_and_nothing_else() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("witness");
-        let (all, ours, two) = (parting(&[1, 2, 3], &[]), parting(&[1], &[2, 3]), Uuid::from_u128(2));
+        let (all, ours, two) =
+            (split_record(&[1, 2, 3], &[]), split_record(&[1], &[2, 3]), Uuid::from_u128(2));
         take_back(&path, &ours, two, || false).expect("nothing is known");
         note(&path, &all, false, || false).expect("all are there");
         note(&path, &ours, false, || false).expect("nobody went on without 1");
@@ -508,7 +514,7 @@ mod tests {
         assert_eq!(left_behind(&path), Some(ids(&[2, 3])));
         take_back(&path, &ours, two, || false).expect("2 serves on");
         assert_eq!(left_behind(&path), Some(ids(&[3])));
-        note(&path, &parting(&[3], &[1, 2]), true, || false).expect("somebody consents");
+        note(&path, &split_record(&[3], &[1, 2]), true, || false).expect("somebody consents");
         take_back(&path, &ours, two, || false).expect("it is not theirs");
         assert_eq!(left_behind(&path), Some(ids(&[1, 2])));
     }
@@ -521,7 +527,7 @@ mod tests {
             ["[array]\n", "{\"version\": 3, \"pools\": {}}", "{}", "{\"version\": 1, \"pools\": {\"x\": 1}}"]
         {
             fs::write(&path, text).expect("written");
-            note(&path, &parting(&[1], &[2]), true, || false).expect_err(text);
+            note(&path, &split_record(&[1], &[2]), true, || false).expect_err(text);
             assert_eq!(fs::read_to_string(&path).expect("read"), text);
         }
     }
@@ -540,17 +546,17 @@ mod tests {
         };
         advance(&[1, 2], 4);
         assert_eq!(left_behind(&path), None, "a pool that it does not know may have gone on before");
-        note(&path, &parting(&[1, 2], &[]), false, || false).expect("both are there");
+        note(&path, &split_record(&[1, 2], &[]), false, || false).expect("both are there");
         advance(&[1, 2], 5);
         assert_eq!(generation(&path), 5);
-        note(&path, &parting(&[1], &[2]), false, || false).expect("nobody went on without 1");
+        note(&path, &split_record(&[1], &[2]), false, || false).expect("nobody went on without 1");
         advance(&[2], 9);
         advance(&[1, 2], 9);
         assert_eq!(generation(&path), 5, "2 was left behind");
         advance(&[1], 7);
-        note(&path, &parting(&[1], &[2]).starting_from(8), false, || false).expect("a start");
+        note(&path, &split_record(&[1], &[2]).starting_from(8), false, || false).expect("a start");
         assert_eq!(generation(&path), 7, "8 may have been begun and not be everywhere");
-        note(&path, &parting(&[2], &[1]).starting_from(5), true, || false).expect("somebody consents");
+        note(&path, &split_record(&[2], &[1]).starting_from(5), true, || false).expect("somebody consents");
         assert_eq!((generation(&path), left_behind(&path)), (5, Some(ids(&[1]))));
     }
 
@@ -565,7 +571,7 @@ mod tests {
         );
         fs::write(&path, old).expect("written");
         assert_eq!((generation(&path), left_behind(&path)), (0, Some(ids(&[2]))));
-        note(&path, &parting(&[1], &[2, 3]), false, || false).expect("nobody went on without 1");
+        note(&path, &split_record(&[1], &[2, 3]), false, || false).expect("nobody went on without 1");
         assert_eq!(left_behind(&path), Some(ids(&[2, 3])));
     }
 
@@ -599,10 +605,10 @@ mod tests {
         for _ in 0..20 {
             let directory = tempfile::tempdir().expect("a directory");
             let path = directory.path().join("witness");
-            note(&path, &parting(&[1, 2], &[]), false, || false).expect("both are there");
-            let halves = [parting(&[1], &[2]), parting(&[2], &[1])];
+            note(&path, &split_record(&[1, 2], &[]), false, || false).expect("both are there");
+            let halves = [split_record(&[1], &[2]), split_record(&[2], &[1])];
             let results: Vec<bool> = std::thread::scope(|scope| {
-                let tell = |half: Parting| {
+                let tell = |half: SplitRecord| {
                     let path = path.clone();
                     scope.spawn(move || note(&path, &half, false, || false).is_ok())
                 };
