@@ -1,4 +1,4 @@
-//! Freed slots are discarded (TRIM) on drives that benefit from it, before they are lent again.
+//! Freed slots are discarded (TRIM) on drives that benefit from it, before they are allocated again.
 //!
 //! A slot comes here when its unmapping is stable and no read of it is in flight. After a crash, freed slots stay free, but are
 //! not discarded.

@@ -1,7 +1,7 @@
 //! Growing a pool while it serves: free chunklets become sets behind those that are there.
 //!
 //! The metadata journal is told first; at the moment at which it accepts sets, the table of sets and the map of slots
-//! that all shards share grow by them ([`tier0_plan::PoolShape::follow`]), and only then can their slots be borrowed.
+//! that all shards share grow by them ([`tier0_plan::PoolShape::follow`]), and only then can their slots be allocated.
 //! Neither a set nor a slot ever changes its number, so nothing that is under way notices. A mapping to a new slot lies
 //! behind its set in the journal, so no crash leaves one without the other.
 //!

@@ -86,7 +86,7 @@ pub use witness::{Known, SplitRecord, Witness};
 
 use crate::events::Events;
 use crate::message::command::ShardCommand;
-use crate::message::control::{Commit, ControlMessage, Loss, MovedNote, Refill};
+use crate::message::control::{Commit, ControlMessage, Loss, MovedNote, Replenish};
 use crate::message::request::ShardRequest;
 use crate::pool::{PoolControl, PoolCore};
 
@@ -274,8 +274,8 @@ impl Control {
                 self.drop_flash_cache(pool, member).await;
                 self.start_rebuilds(pool);
             }
-            ControlMessage::Refill(Refill { pool, claim, reply }) => {
-                let _ = reply.send(self.refill(pool, claim).await);
+            ControlMessage::Replenish(Replenish { pool, claim, reply }) => {
+                let _ = reply.send(self.replenish(pool, claim).await);
             }
             ControlMessage::Commit(Commit { pool, mapped, unmapped, reply }) => {
                 let _ = reply.send(self.pools[pool].commit(mapped, unmapped).await);
@@ -305,20 +305,20 @@ impl Control {
     }
 
     /// Slots for a shard that has none.
-    async fn refill(&self, pool: usize, claim: Claim) -> Vec<SlotRef> {
+    async fn replenish(&self, pool: usize, claim: Claim) -> Vec<SlotRef> {
         if !self.upkeep.get() {
             // Shards are recovering, and cannot be asked to give back: no one gets more than it needs.
-            return self.pools[pool].refill(claim, None).await;
+            return self.pools[pool].allocate_slots(claim, None).await;
         }
         let shards = Some(self.shards.len());
         let tries = if claim.thin { THIN_TRIES } else { THICK_TRIES };
         for number in 0..tries {
-            let slots = self.pools[pool].refill(claim, shards).await;
+            let slots = self.pools[pool].allocate_slots(claim, shards).await;
             if !slots.is_empty() {
                 return slots;
             }
-            self.recall_stocks(pool).await;
-            let slots = self.pools[pool].refill(claim, shards).await;
+            self.recall_slot_reserves(pool).await;
+            let slots = self.pools[pool].allocate_slots(claim, shards).await;
             if !slots.is_empty() {
                 return slots;
             }
@@ -340,10 +340,10 @@ impl Control {
         select(reclaimed, pin!(self.world.sleep(RECLAIM_LIMIT))).await;
     }
 
-    /// Takes back what shards have in stock: one of them needs what another one does not.
-    async fn recall_stocks(&self, pool: usize) {
+    /// Takes back the slot reserves of all shards: one of them needs what another one does not.
+    async fn recall_slot_reserves(&self, pool: usize) {
         for slots in
-            self.ask_all(|reply| ShardCommand::GiveBackStock { pool, reply }).await.into_iter().flatten()
+            self.ask_all(|reply| ShardCommand::ReturnSlotReserve { pool, reply }).await.into_iter().flatten()
         {
             self.pools[pool].take_back(slots);
         }

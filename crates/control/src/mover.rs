@@ -68,8 +68,8 @@ impl Mover {
 }
 
 impl Control {
-    /// Moves an extent to the slot that was lent for it, at most so many bytes per second in its shard; whether it has moved. If
-    /// not, the slot is given back.
+    /// Moves an extent to the slot that was allocated for it, at most so many bytes per second in its shard; whether it has
+    /// moved. If not, the slot is given back.
     pub(super) async fn move_extent(&self, number: usize, one: Move, rate: Option<u64>) -> bool {
         let core = self.core(number);
         // A column's rebuild ends when no extent lacks it, so none must be on its way into a set meanwhile.
@@ -134,7 +134,7 @@ impl Control {
             let Some(from) = core.slot_elsewhere(extent, group) else { continue };
             // What is reserved for an extent that comes home is its own; any other takes what nobody has reserved.
             let claim = Claim { group, thin: !core.is_reserved_in(extent, group) };
-            let Some(to) = self.pools[number].refill(claim, None).await.pop() else { break };
+            let Some(to) = self.pools[number].allocate_slots(claim, None).await.pop() else { break };
             let family = core.metadata.state().family_of(extent.volume);
             let control = self.clone();
             under_way.push(self.world.spawn(async move {

@@ -40,7 +40,7 @@ struct Waiting {
 }
 
 impl PoolControl {
-    /// Makes stable that extents that have a slot have another one, or none; the old one stays lent.
+    /// Makes stable that extents that have a slot have another one, or none; the old one stays allocated.
     pub(super) async fn move_extents(
         &self,
         extents: Vec<ExtentId>,

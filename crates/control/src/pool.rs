@@ -32,7 +32,7 @@ use crate::message::control::SlotRebuiltNote;
 
 /// Allocation numbers that are reserved at once: one metadata record for so many new extents.
 const ALLOCATIONS_RESERVED: u64 = 1 << 16;
-/// The most slots that are lent at once: enough that asking is rare, few enough that none lie idle for long.
+/// The most slots that are allocated at once: enough that asking is rare, few enough that none lie idle for long.
 const BATCH_MAX: u64 = 64;
 /// A batch is at most this share of what is left for every shard, so that the last slots are not hoarded.
 const BATCH_SHARE: u64 = 4;
@@ -213,18 +213,18 @@ impl PoolCore {
 
 impl PoolControl {
     /// Free slots for one of so many shards, or a single one of those that recover; empty where there are none, or where the
-    /// metadata cannot be written any more. What is kept from thin volumes is not lent to them; what was acknowledged
+    /// metadata cannot be written any more. What is kept from thin volumes is not allocated to them; what was acknowledged
     /// before a crash gets its slots nevertheless.
-    pub(super) async fn refill(&self, claim: Claim, shards: Option<usize>) -> Vec<SlotRef> {
+    pub(super) async fn allocate_slots(&self, claim: Claim, shards: Option<usize>) -> Vec<SlotRef> {
         let core = &self.core;
-        let left = core.metadata.lendable_slots(claim.group);
+        let left = core.metadata.allocatable_slots(claim.group);
         let count = shards.map_or(1, |shards| (left / (BATCH_SHARE * shards as u64)).clamp(1, BATCH_MAX));
         let kept = if shards.is_some() { core.kept_slots(claim.group) } else { 0 };
         let most = match claim.thin {
             true => core.metadata.free_slots(claim.group).saturating_sub(kept),
             false => u64::MAX,
         };
-        let runs = core.metadata.lend_slots(claim, count.min(most));
+        let runs = core.metadata.allocate_slots(claim, count.min(most));
         let slots: Vec<u64> = runs.iter().flat_map(|run| run.first..run.first + run.count).collect();
         match core.allocations(slots.len() as u64).await {
             Ok(first) => {
@@ -304,18 +304,18 @@ impl PoolControl {
     /// Takes a slot back that an extent has left or never got.
     pub(super) fn give_back(&self, slot: SlotRef) {
         let core = &self.core;
-        // A move that failed half way, with the metadata: nothing is lent any more.
+        // A move that failed half way, with the metadata: nothing is allocated any more.
         let in_use = core.metadata.state().used_slots().contains(slot.slot);
         if !in_use {
             core.discards.release(&core.metadata, vec![slot.slot]);
         }
     }
 
-    /// Lends the lowest free slot of a set for an extent that moves there; none where the set is full, or where thick
+    /// Allocates the lowest free slot of a set for an extent that moves there; none where the set is full, or where thick
     /// volumes have reserved all that is free.
-    pub(super) async fn lend_in(&self, set: u32) -> Option<SlotRef> {
+    pub(super) async fn allocate_in(&self, set: u32) -> Option<SlotRef> {
         let core = &self.core;
-        let slot = core.metadata.lend_slot_of(set)?;
+        let slot = core.metadata.allocate_slot_of(set)?;
         match core.allocations(1).await {
             Ok(allocation) => Some(SlotRef { slot, allocation }),
             Err(error) => {

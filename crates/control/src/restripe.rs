@@ -242,7 +242,7 @@ impl Control {
             if core.restripe.stopping.get() || core.rebuild.is_running() {
                 break;
             }
-            let Some(to) = self.lend_for(number, set, fill, &mut recalled).await else { continue };
+            let Some(to) = self.allocate_for(number, set, fill, &mut recalled).await else { continue };
             let family = core.metadata.state().family_of(extent.volume);
             let control = self.clone();
             under_way.push(self.world.spawn(async move {
@@ -257,7 +257,7 @@ impl Control {
     }
 
     /// A slot for an extent of this set in the set that has fewest, if that makes them more even.
-    async fn lend_for(
+    async fn allocate_for(
         &self,
         number: usize,
         set: u32,
@@ -265,7 +265,7 @@ impl Control {
         recalled: &mut bool,
     ) -> Option<SlotRef> {
         while let Some(target) = fill.target_for(set) {
-            if let Some(to) = self.lend_in(number, target, recalled).await {
+            if let Some(to) = self.allocate_in(number, target, recalled).await {
                 fill.shift(set, target);
                 return Some(to);
             }
@@ -274,14 +274,14 @@ impl Control {
         None
     }
 
-    /// A free slot of a set. Shards have some in stock: the stocks are recalled, once, before the set counts as full.
-    async fn lend_in(&self, number: usize, set: u32, recalled: &mut bool) -> Option<SlotRef> {
-        let lent = self.pools[number].lend_in(set).await;
-        if lent.is_some() || std::mem::replace(recalled, true) {
-            return lent;
+    /// A free slot of a set. Shards have some in their slot reserves, which are recalled, once, before the set counts as full.
+    async fn allocate_in(&self, number: usize, set: u32, recalled: &mut bool) -> Option<SlotRef> {
+        let allocated = self.pools[number].allocate_in(set).await;
+        if allocated.is_some() || std::mem::replace(recalled, true) {
+            return allocated;
         }
-        self.recall_stocks(number).await;
-        self.pools[number].lend_in(set).await
+        self.recall_slot_reserves(number).await;
+        self.pools[number].allocate_in(set).await
     }
 
     /// How full the sets are, those included that join while this counts.

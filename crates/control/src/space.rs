@@ -104,14 +104,17 @@ impl PoolCore {
         share.div_ceil(state.geometry().extent_sectors * SECTOR_BYTES)
     }
 
-    /// By group what is taken, with what shards use of what they were lent and have not mapped yet.
+    /// By group what is taken, with what shards use of what was allocated to them and is not mapped yet.
     pub(super) fn parts(&self, reports: &[ShardReport]) -> Vec<Part> {
-        let in_stock =
-            |group: u32| -> u64 { reports.iter().filter_map(|report| report.stock_slots.get(&group)).sum() };
-        self.parts_with_lent(|group| self.metadata.lent_slots(group).saturating_sub(in_stock(group)))
+        let in_slot_reserves = |group: u32| -> u64 {
+            reports.iter().filter_map(|report| report.slot_reserve_slots.get(&group)).sum()
+        };
+        self.parts_with_unmapped(|group| {
+            self.metadata.allocated_unmapped_slots(group).saturating_sub(in_slot_reserves(group))
+        })
     }
 
-    fn parts_with_lent(&self, lent: impl Fn(u32) -> u64) -> Vec<Part> {
+    fn parts_with_unmapped(&self, allocated: impl Fn(u32) -> u64) -> Vec<Part> {
         let state = self.metadata.state();
         let extent = state.geometry().extent_sectors * SECTOR_BYTES;
         let rules = self.space_rules.borrow();
@@ -121,7 +124,7 @@ impl PoolCore {
                 Some(_) => Reserve::Bytes(ByteCount(self.kept_slots(group) * extent)),
                 None => rules.reserve,
             };
-            let space = Space::of_group(&state, group).with_more(lent(group) * extent);
+            let space = Space::of_group(&state, group).with_more(allocated(group) * extent);
             Part { name, space, rules: SpaceRules { reserve, ..rules.clone() } }
         };
         (0..state.groups().len() as u32).map(part).collect()
@@ -161,8 +164,8 @@ impl Control {
     pub(super) async fn look_at_space(&self, number: usize) {
         let core = self.core(number);
         let told = |group: u32| core.space_told.borrow().get(&group).copied().unwrap_or(0);
-        // At most, because some of what was lent is in stock: shards are asked only where that might matter.
-        let most = core.parts_with_lent(|group| core.metadata.lent_slots(group));
+        // At most, because some of what was allocated is in slot reserves: shards are asked only where that might matter.
+        let most = core.parts_with_unmapped(|group| core.metadata.allocated_unmapped_slots(group));
         let (mut more, mut rest) = (Vec::new(), Vec::new());
         for (group, part) in (0u32..).zip(&most) {
             if part.urgency() > told(group) { more.push(group) } else { rest.push((group, part)) }

@@ -2,7 +2,7 @@
 //! goes, hosts and shards first. [`shrink`](super::shrink) makes them smaller.
 //!
 //! A crash leaves a volume as it was before or as it is after: what decides is its record in the metadata journal. The
-//! slots of a deleted volume are lent again only when no shard knows them any more.
+//! slots of a deleted volume are allocated again only when no shard knows them any more.
 
 use std::rc::Rc;
 use std::sync::Arc;

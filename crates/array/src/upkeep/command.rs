@@ -54,8 +54,8 @@ impl Shard {
             ShardCommand::SetCaching { pool, changes, reply } => {
                 let _ = reply.send(self.set_caching(pool, &changes).await);
             }
-            ShardCommand::GiveBackStock { pool, reply } => {
-                let _ = reply.send(self.pool(pool).mapping.give_back_stock());
+            ShardCommand::ReturnSlotReserve { pool, reply } => {
+                let _ = reply.send(self.pool(pool).mapping.return_slot_reserves());
             }
             ShardCommand::Reclaim { pool, group, reply } => {
                 let pool = self.pool(pool);
@@ -159,7 +159,7 @@ fn report(pool: &PoolShard) -> ShardReport {
         lost: lost_sectors(pool),
         lost_left_off: counts.unrecoverable_left_off(),
         tables: tables(pool),
-        stock_slots: pool.mapping.thin_stock(),
+        slot_reserve_slots: pool.mapping.thin_slot_reserve(),
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct State {
     pub(crate) emptied: BTreeSet<ExtentId>,
     /// Extents that a batch is on, or that move.
     pub(crate) busy: BTreeSet<ExtentId>,
-    /// Extents that were written and whose slots others have too: the slots that were lent for their copies.
+    /// Extents that were written and whose slots others have too: the slots that were allocated for their copies.
     pub(crate) copies: BTreeMap<ExtentId, SlotRef>,
     /// How many of them are being copied.
     pub(crate) copying: usize,

@@ -46,12 +46,12 @@ pub enum ControlMessage {
         member: usize,
     },
     /// A shard needs free slots.
-    Refill(Refill),
+    Replenish(Replenish),
     /// The map has changed.
     Commit(Commit),
     /// Extents move to another slot.
     Moved(MovedNote),
-    /// A slot that was lent, or that an extent has left, is free.
+    /// A slot that was allocated, or that an extent has left, is free.
     GiveBack {
         /// The pool.
         pool: usize,
@@ -116,7 +116,7 @@ pub struct Loss {
 }
 
 /// A shard needs free slots.
-pub struct Refill {
+pub struct Replenish {
     /// The pool.
     pub pool: usize,
     /// What for.
@@ -125,7 +125,8 @@ pub struct Refill {
     pub reply: oneshot::Sender<Vec<SlotRef>>,
 }
 
-/// Extents have moved to another slot, if that becomes stable; the old one, if no other has it, is lent when it comes back.
+/// Extents have moved to another slot, if that becomes stable; the old one, if no other has it, stays allocated until it is given
+/// back.
 pub struct MovedNote {
     /// The pool.
     pub pool: usize,

@@ -1,6 +1,6 @@
-//! Slots and allocation numbers for those who write: lent in memory, so that a crash gives them back by itself.
+//! Slots and allocation numbers for those who write: allocated in memory, so that a crash gives them back by itself.
 //!
-//! A slot can be lent if no extent has it, it is not lent already, and its last unmapping is stable. What was lent
+//! A slot can be allocated if no extent has it, it is not allocated already, and its last unmapping is stable. What was allocated
 //! becomes an extent's when a commit maps it, or comes back.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,21 +11,21 @@ use super::core::{Core, Metadata};
 use crate::state::{Claim, PoolState, SlotHome, SlotSet};
 use crate::{MetaError, MetaRecord, PoolError, SlotRun};
 
-pub(super) struct Lending {
-    /// Slots that cannot be lent: extents have them, or they are lent, or their unmapping is not stable.
+pub(super) struct Allocator {
+    /// Slots that cannot be allocated: extents have them, or they are allocated, or their unmapping is not stable.
     taken: SlotSet,
-    /// Those of them that were lent for thick volumes and that no extent has yet.
+    /// Those of them that were allocated for thick volumes and that no extent has yet.
     for_thick: BTreeSet<u64>,
-    /// By group: none of its slots below this can be lent.
+    /// By group: none of its slots below this can be allocated.
     from: Vec<u64>,
     next_allocation: u64,
 }
 
-impl Lending {
-    pub(super) fn new(state: &PoolState) -> Lending {
+impl Allocator {
+    pub(super) fn new(state: &PoolState) -> Allocator {
         let (taken, next_allocation) = (state.used_by_group().clone(), state.allocation_end());
         let from = vec![0; state.groups().len()];
-        Lending { taken, for_thick: BTreeSet::new(), from, next_allocation }
+        Allocator { taken, for_thick: BTreeSet::new(), from, next_allocation }
     }
 
     /// What accepted records change: new sets have new slots, and mapped slots are taken, whichever task mapped them.
@@ -56,18 +56,18 @@ impl Lending {
         }
     }
 
-    /// Free slots of a group, and how many of them thick volumes have reserved and not borrowed.
+    /// Free slots of a group, and how many of them thick volumes have reserved and were not allocated.
     fn free(&self, state: &PoolState, group: u32) -> (u64, u64) {
         let (_, free) = self.taken.counts_of(group);
-        (free, state.reserved_slot_count_of(group).saturating_sub(self.borrowed(group)))
+        (free, state.reserved_slot_count_of(group).saturating_sub(self.allocated_for_thick(group)))
     }
 
-    /// Slots of a group that are lent for thick volumes and that no extent has yet.
-    fn borrowed(&self, group: u32) -> u64 {
+    /// Slots of a group that are allocated for thick volumes and that no extent has yet.
+    fn allocated_for_thick(&self, group: u32) -> u64 {
         self.for_thick.iter().filter(|slot| self.taken.group_of(**slot) == group).count() as u64
     }
 
-    /// Whether thick volumes may reserve what these records reserve: what was lent to thin ones is theirs, mapped or
+    /// Whether thick volumes may reserve what these records reserve: what was allocated to thin ones is theirs, mapped or
     /// not, because data that was acknowledged may wait for it.
     pub(super) fn check(&self, state: &PoolState, records: &[MetaRecord]) -> Result<(), MetaError> {
         let mut wanted: BTreeMap<u32, u64> = BTreeMap::new();
@@ -121,9 +121,9 @@ impl Core {
     /// Leaves out allocation numbers at random: no table and no intent of a copy of the pool that was served elsewhere
     /// speaks of those that this start gives.
     pub(super) fn skip_allocations(&self) {
-        let mut lending = self.lending.borrow_mut();
+        let mut allocator = self.allocator.borrow_mut();
         let skipped = self.world.nonce() >> (u64::BITS - SKIPPED_BITS);
-        lending.next_allocation = lending.next_allocation.saturating_add(skipped);
+        allocator.next_allocation = allocator.next_allocation.saturating_add(skipped);
     }
 
     /// These slots are free, and that is stable. One that a later commit of the same slot mapped again stays taken.
@@ -134,76 +134,76 @@ impl Core {
             Some(hook) if !free.is_empty() => {
                 hook(&Metadata(self.clone()), free.iter().map(|run| run.first).collect());
             }
-            _ => free.into_iter().for_each(|run| self.lending.borrow_mut().give_back(run)),
+            _ => free.into_iter().for_each(|run| self.allocator.borrow_mut().give_back(run)),
         }
     }
 }
 
 impl Metadata {
-    /// Lends up to `count` slots, the lowest of the group first: fewer, or none, where no more are free. Thin volumes get none
-    /// that thick ones have reserved, and thick ones no others.
-    pub fn lend_slots(&self, claim: Claim, count: u64) -> Vec<SlotRun> {
-        let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
-        let (free, reserved) = lending.free(&state, claim.group);
+    /// Allocates up to `count` slots, the lowest of the group first: fewer, or none, where no more are free. Thin volumes get
+    /// none that thick ones have reserved, and thick ones no others.
+    pub fn allocate_slots(&self, claim: Claim, count: u64) -> Vec<SlotRun> {
+        let (state, mut allocator) = (self.0.state.borrow(), self.0.allocator.borrow_mut());
+        let (free, reserved) = allocator.free(&state, claim.group);
         if claim.thin {
-            return lending.take(claim.group, count.min(free.saturating_sub(reserved)));
+            return allocator.take(claim.group, count.min(free.saturating_sub(reserved)));
         }
-        let runs = lending.take(claim.group, count.min(reserved));
-        lending.for_thick.extend(runs.iter().flat_map(|run| run.first..run.first + run.count));
+        let runs = allocator.take(claim.group, count.min(reserved));
+        allocator.for_thick.extend(runs.iter().flat_map(|run| run.first..run.first + run.count));
         runs
     }
 
-    /// Lends the lowest free slot of a set; none where it has none, or where thick volumes have reserved all of its group that
-    /// is free.
-    pub fn lend_slot_of(&self, set: u32) -> Option<u64> {
-        let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
-        let (free, reserved) = lending.free(&state, state.group_number_of(set));
+    /// Allocates the lowest free slot of a set; none where it has none, or where thick volumes have reserved all of its group
+    /// that is free.
+    pub fn allocate_slot_of(&self, set: u32) -> Option<u64> {
+        let (state, mut allocator) = (self.0.state.borrow(), self.0.allocator.borrow_mut());
+        let (free, reserved) = allocator.free(&state, state.group_number_of(set));
         if free <= reserved {
             return None;
         }
         let homes = (0..state.group_of(set).slots_per_set).map(|index| SlotHome { set, index });
         let slot =
-            homes.filter_map(|home| state.slot_at(home)).find(|slot| !lending.taken.contains(*slot))?;
-        lending.taken.insert(slot);
+            homes.filter_map(|home| state.slot_at(home)).find(|slot| !allocator.taken.contains(*slot))?;
+        allocator.taken.insert(slot);
         Some(slot)
     }
 
-    /// Takes lent slots back that no extent has got.
+    /// Takes allocated slots back that no extent has got.
     pub fn return_slots(&self, runs: &[SlotRun]) {
-        let (state, mut lending) = (self.0.state.borrow(), self.0.lending.borrow_mut());
+        let (state, mut allocator) = (self.0.state.borrow(), self.0.allocator.borrow_mut());
         for slot in runs.iter().flat_map(|run| run.first..run.first + run.count) {
             assert!(!state.used_slots().contains(slot), "slot {slot} has an extent and cannot be returned");
-            lending.give_back(SlotRun { first: slot, count: 1 });
+            allocator.give_back(SlotRun { first: slot, count: 1 });
         }
     }
 
-    /// Slots of a group that can be lent now, what thick volumes have reserved included.
-    pub fn lendable_slots(&self, group: u32) -> u64 {
-        self.0.lending.borrow().taken.counts_of(group).1
+    /// Slots of a group that can be allocated now, what thick volumes have reserved included.
+    pub fn allocatable_slots(&self, group: u32) -> u64 {
+        self.0.allocator.borrow().taken.counts_of(group).1
     }
 
-    /// Slots of a group that thin volumes can be lent now.
+    /// Slots of a group that thin volumes can get now.
     pub fn free_slots(&self, group: u32) -> u64 {
-        let (state, lending) = (self.0.state.borrow(), self.0.lending.borrow());
-        let (free, reserved) = lending.free(&state, group);
+        let (state, allocator) = (self.0.state.borrow(), self.0.allocator.borrow());
+        let (free, reserved) = allocator.free(&state, group);
         free.saturating_sub(reserved)
     }
 
-    /// Slots of a group that were lent, not for thick volumes, and that no extent has got, or whose unmapping is not stable
+    /// Slots of a group that were allocated, not for thick volumes, and that no extent has got, or whose unmapping is not stable
     /// yet.
-    pub fn lent_slots(&self, group: u32) -> u64 {
-        let (state, lending) = (self.0.state.borrow(), self.0.lending.borrow());
-        let (taken, _) = lending.taken.counts_of(group);
-        taken.saturating_sub(state.used_slot_count_of(group) + lending.borrowed(group))
+    pub fn allocated_unmapped_slots(&self, group: u32) -> u64 {
+        let (state, allocator) = (self.0.state.borrow(), self.0.allocator.borrow());
+        let (taken, _) = allocator.taken.counts_of(group);
+        taken.saturating_sub(state.used_slot_count_of(group) + allocator.allocated_for_thick(group))
     }
 
     /// Reserves `count` allocation numbers, never given before; ends when no later opening can give them again. They
     /// are not scarce: take many thousands at once.
     pub async fn reserve_allocations(&self, count: u64) -> Result<Range<u64>, PoolError> {
         let first = {
-            let mut lending = self.0.lending.borrow_mut();
-            let first = lending.next_allocation;
-            lending.next_allocation = first.saturating_add(count);
+            let mut allocator = self.0.allocator.borrow_mut();
+            let first = allocator.next_allocation;
+            allocator.next_allocation = first.saturating_add(count);
             first
         };
         let end = first.saturating_add(count);
