@@ -144,7 +144,7 @@ pub(super) fn check_consent(
     is_given: impl Fn(&Member) -> bool,
 ) -> Result<(), ArrayError> {
     let state = inspected.state();
-    let away = |member: u32| inspected.newly_lost().contains(&member) && !inspected.is_set_aside(member);
+    let away = |member: u32| inspected.newly_lost().contains(&member) && !inspected.is_stale_member(member);
     let carriers = inspected.carriers_before();
     let could_go_on = could_go_on(sets, state, carriers, away);
     let unnamed = unnamed(inspected, is_given, away);
