@@ -116,7 +116,7 @@ impl ShardMapping {
         left == 0
     }
 
-    /// Pins a slot, so that it is not given back; none if the extent neither has it nor is to be copied there.
+    /// Pins a slot, so that it is not given back; `None` if the extent neither has it nor is to be copied there.
     pub(crate) fn pin(&self, extent: ExtentId, slot: SlotRef) -> Option<Pinned<'_>> {
         self.is_of(extent, slot).then(|| {
             *self.pinned.borrow_mut().entry(slot.slot).or_default() += 1;
@@ -124,7 +124,7 @@ impl ShardMapping {
         })
     }
 
-    /// Pins a slot for any of the extents that have it, this one if it does, and says which; none if no extent has it.
+    /// Pins a slot for any of the extents that have it, this one if it does, and says which; `None` if no extent has it.
     pub(crate) fn pin_for_any(&self, extent: ExtentId, slot: SlotRef) -> Option<(ExtentId, Pinned<'_>)> {
         let has_it = |owner: &ExtentId| self.is_of(*owner, slot);
         let others = || {
@@ -383,14 +383,20 @@ impl Mapping for ShardMapping {
         let Relocation { extents, from, to } = relocation;
         let (reply, answer) = oneshot::channel();
         let to = Some(to);
-        self.control.send(ControlMessage::Moved(MovedNote { pool: self.pool, extents, from, to, reply }));
+        self.control.send(ControlMessage::ExtentsMoved(MovedNote {
+            pool: self.pool,
+            extents,
+            from,
+            to,
+            reply,
+        }));
         Box::pin(async move { answer.await.unwrap_or(Err(IoError::Gone)) })
     }
 
     fn commit_leave(&self, extent: ExtentId, slot: SlotRef) -> LocalFuture<'_, Result<(), IoError>> {
         let (reply, answer) = oneshot::channel();
         let note = MovedNote { pool: self.pool, extents: vec![extent], from: slot, to: None, reply };
-        self.control.send(ControlMessage::Moved(note));
+        self.control.send(ControlMessage::ExtentsMoved(note));
         Box::pin(async move { answer.await.unwrap_or(Err(IoError::Gone)).map(|_| ()) })
     }
 

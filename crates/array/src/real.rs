@@ -245,7 +245,7 @@ impl ShardStart<'_> {
             }
             runtime.run(serve(context));
             if let Some(control) = upkeep {
-                runtime.run(async move { control.tell_harmed_drives_at_the_end().await });
+                runtime.run(async move { control.tell_damaged_drives_at_the_end().await });
             }
         }
         // The registry has volumes, which have the shard.

@@ -9,12 +9,12 @@ use tier0_world::World;
 use tier0_world::sync::oneshot;
 use uuid::Uuid;
 
-use super::Control;
-use super::joining::NewPlace;
-use super::leaving::Leave;
+use crate::Control;
 use crate::admin::{AdminError, AdminReply, AdminRequest, Severity};
+use crate::membership::join::NewPlace;
+use crate::membership::removal::Removal;
 
-pub(super) type Done = Result<String, AdminError>;
+pub(crate) type Done = Result<String, AdminError>;
 
 /// For so long a change waits for drives, or space under them, before the administrator is told.
 const PAUSED_PATIENCE: Nanos = Nanos::from_secs(5);
@@ -82,7 +82,7 @@ impl Control {
             }
             AdminRequest::DriveRemove { drive, stop: true, .. } => self.keep_drive(&drive).await,
             AdminRequest::DriveRemove { drive, force, .. } => {
-                self.remove_drive(&drive, if force { Leave::AtOnce } else { Leave::CopyFirst }).await
+                self.remove_drive(&drive, if force { Removal::AtOnce } else { Removal::CopyFirst }).await
             }
             AdminRequest::ScrubStart { pool, rate } => self.begin_scrubs(pool.as_deref(), rate),
             AdminRequest::ScrubStop { pool } => self.end_scrubs(pool.as_deref()),
@@ -130,7 +130,7 @@ impl Control {
     }
 
     /// The pools that an administrator means: the named one, or all.
-    pub(super) fn pools_meant(&self, name: Option<&str>) -> Result<Vec<usize>, AdminError> {
+    pub(crate) fn pools_meant(&self, name: Option<&str>) -> Result<Vec<usize>, AdminError> {
         let is_meant = |number: &usize| name.is_none_or(|name| self.pools[*number].name == name);
         let meant: Vec<usize> = (0..self.pools.len()).filter(is_meant).collect();
         match name {
@@ -145,7 +145,7 @@ impl Control {
     }
 
     /// The one pool that an administrator means.
-    pub(super) fn pool_meant(&self, name: Option<&str>) -> Result<usize, AdminError> {
+    pub(crate) fn pool_meant(&self, name: Option<&str>) -> Result<usize, AdminError> {
         match self.pools_meant(name)?[..] {
             [only] => Ok(only),
             _ => Err(AdminError::new("the array has several pools; choose one with --pool")),
@@ -186,7 +186,7 @@ impl Control {
         }
     }
 
-    pub(super) fn new_id(&self) -> Uuid {
+    pub(crate) fn new_id(&self) -> Uuid {
         new_id(&self.world, &self.identities)
     }
 }

@@ -10,53 +10,22 @@
 //! - [`DriveOpener`]: whom it asks to open drives that are to join.
 //! - [`Witness`]: a file that remembers which drives a pool went on without.
 
-mod absent;
 pub mod admin;
 mod administer;
-mod arbiter;
+mod balance;
 mod caches;
-mod clones;
 mod describe;
-mod discards;
-mod drives;
 mod events;
-mod flash_cache;
-mod found;
-mod grow;
-mod guard_arbiter;
-mod harmed;
-mod joining;
-mod leaving;
-mod left;
-mod log;
-mod lost;
-mod marks;
+mod membership;
 pub mod message;
-mod misplaced;
-mod moved;
-mod mover;
-mod moves;
-mod moving;
-mod opener;
-mod originals;
-mod overwritten;
-mod pause;
-mod placing;
 mod pool;
-mod rebuild;
+mod repair;
 mod report;
 mod report_drives;
 mod report_io;
-mod restripe;
-mod returning;
-mod scrub;
-mod shrink;
 mod space;
 mod stats;
-mod verification;
 mod volumes;
-mod witness;
-mod witnessed;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -75,14 +44,14 @@ use tier0_units::{Nanos, SlotRef};
 use tier0_world::sync::{MailReceiver, MailSender, Semaphore, oneshot};
 use tier0_world::{IoError, World};
 
-pub use clones::without_unfinished;
-pub use guard_arbiter::MemberArbiter;
-pub use left::left_from;
-pub use opener::{
-    Answer, DriveOpener, DriveSource, Harm, JoiningMedium, Moved, NewDrive, NotOpened, OtherPlace,
+pub use membership::departed::departed_from;
+pub use membership::opener::{
+    Answer, Damage, DriveOpener, DriveSource, JoiningMedium, NewDrive, NotOpened, OtherPlace, RelocatedDrive,
 };
+pub use membership::witness::{Known, SplitRecord, Witness};
+pub use repair::guard_arbiter::MemberArbiter;
 pub use stats::{LaneStats, PoolStats};
-pub use witness::{Known, SplitRecord, Witness};
+pub use volumes::clones::without_unfinished;
 
 use crate::events::Events;
 use crate::message::command::ShardCommand;
@@ -110,16 +79,16 @@ pub struct Control {
     witness: Option<Witness>,
     /// What was wrong with it when it was looked at last.
     witness_fault: RefCell<Option<String>>,
-    /// Where drives lie, or lay, that were harmed from outside.
-    harmed: RefCell<Vec<(PathBuf, Harm)>>,
+    /// Where drives lie, or lay, that were damaged from outside.
+    damaged: RefCell<Vec<(PathBuf, Damage)>>,
     /// Where drives lay that serve and were moved, and where they lie.
-    moved: RefCell<Vec<Moved>>,
+    relocated: RefCell<Vec<RelocatedDrive>>,
     events: Events,
     /// Slow turns of this world that events have told.
     slow_turns_told: Cell<u64>,
     /// How long hosts wait for drives of a paused pool before they get errors.
     pause_timeout: Nanos,
-    /// Opens drives that are to join; none where they come as handles.
+    /// Opens drives that are to join; `None` if they come as handles.
     opener: Option<Rc<dyn DriveOpener>>,
     /// By pool and the volume's number in it: its number in the array.
     volume_numbers: RefCell<BTreeMap<(usize, u32), u32>>,
@@ -141,7 +110,7 @@ pub struct ControlledPool {
     pub shape: PoolShape,
     /// Its drives that are lost, which all shards share.
     pub lost: Arc<LostDrives>,
-    /// Its drives by member, as the control task's world has them; none where one is lost.
+    /// Its drives by member, as the control task's world has them; `None` if one is lost.
     pub drives: Vec<Option<DriveHandle>>,
 }
 
@@ -155,7 +124,7 @@ pub struct LossRules {
 
 impl Control {
     /// The control task of these pools, which tells `shards` and is told through `post`. It opens drives that are to join
-    /// with `opener`; where there is none, they come as handles.
+    /// with `opener`; without one, they come as handles.
     pub fn new(
         world: &World,
         array: String,
@@ -181,8 +150,8 @@ impl Control {
             post,
             witness: rules.witness,
             witness_fault: RefCell::default(),
-            harmed: RefCell::default(),
-            moved: RefCell::default(),
+            damaged: RefCell::default(),
+            relocated: RefCell::default(),
             events: Events::default(),
             slow_turns_told: Cell::new(0),
             pause_timeout: rules.pause_timeout,
@@ -211,7 +180,7 @@ impl Control {
     pub fn begin_upkeep(self: &Rc<Self>) {
         self.upkeep.set(true);
         self.world.spawn(self.clone().watch_witness()).detach();
-        self.world.spawn(self.clone().watch_harmed_drives()).detach();
+        self.world.spawn(self.clone().watch_damaged_drives()).detach();
         for number in 0..self.pools.len() {
             let control = self.clone();
             let begin = async move {
@@ -233,7 +202,7 @@ impl Control {
             };
             self.world.spawn(begin).detach();
             self.world.spawn(self.clone().watch_drives(number)).detach();
-            self.world.spawn(self.clone().mark_drives(number)).detach();
+            self.world.spawn(self.clone().keep_heartbeat(number)).detach();
             // What others write to shows on files and devices alone.
             if self.opener.is_some() {
                 self.world.spawn(self.clone().watch_fronts(number)).detach();
@@ -280,15 +249,15 @@ impl Control {
             ControlMessage::Commit(Commit { pool, mapped, unmapped, reply }) => {
                 let _ = reply.send(self.pools[pool].commit(mapped, unmapped).await);
             }
-            ControlMessage::Moved(MovedNote { pool, extents, from, to, reply }) => {
+            ControlMessage::ExtentsMoved(MovedNote { pool, extents, from, to, reply }) => {
                 let _ = reply.send(self.pools[pool].move_extents(extents, from, to).await);
             }
             ControlMessage::DisownFlashCache { pool, member, id, why, reply } => {
                 self.disown_flash_cache(pool, member, id, why).await;
                 let _ = reply.send(());
             }
-            ControlMessage::Found { pool, event } => self.note_found(pool, &event),
-            ControlMessage::TableFound { pool, event } => self.note_table_found(pool, &event),
+            ControlMessage::PageError { pool, event } => self.note_page_error(pool, &event),
+            ControlMessage::TableError { pool, event } => self.note_table_error(pool, &event),
             ControlMessage::TableLost { pool, slot } => self.note_table_lost(pool, slot),
             ControlMessage::GiveBack { pool, slot } => self.pools[pool].give_back(slot),
             ControlMessage::SlotRebuilt(note) => {
@@ -349,7 +318,7 @@ impl Control {
         }
     }
 
-    /// How many slots of a set of a pool have extents; none where there is no such set.
+    /// How many slots of a set of a pool have extents; `None` if there is no such set.
     pub fn used_slots(&self, pool: usize, set: u32) -> Option<u32> {
         self.core(pool).used_slots(set)
     }

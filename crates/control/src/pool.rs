@@ -17,18 +17,18 @@ use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
-use super::arbiter::FailureArbiter;
-use super::discards::Discards;
-use super::flash_cache::FlashCacheUpkeep;
-use super::found::Found;
-use super::mover::{MOVES_AT_ONCE, Mover};
-use super::moves::Moves;
-use super::pause::Pauses;
-use super::rebuild::RebuildProgress;
-use super::restripe::RestripeProgress;
-use super::scrub::ScrubProgress;
-use super::verification::Unverified;
+use crate::balance::mover::{MOVES_AT_ONCE, Mover};
+use crate::balance::restripe::RestripeProgress;
+use crate::caches::flash_cache::FlashCacheUpkeep;
 use crate::message::control::SlotRebuiltNote;
+use crate::repair::arbiter::FailureArbiter;
+use crate::repair::page_errors::PageErrors;
+use crate::repair::pause::Pauses;
+use crate::repair::rebuild::RebuildProgress;
+use crate::repair::scrub::ScrubProgress;
+use crate::repair::verification::Unverified;
+use crate::space::discards::Discards;
+use crate::volumes::extent_commits::ExtentCommits;
 
 /// Allocation numbers that are reserved at once: one metadata record for so many new extents.
 const ALLOCATIONS_RESERVED: u64 = 1 << 16;
@@ -38,7 +38,7 @@ const BATCH_MAX: u64 = 64;
 const BATCH_SHARE: u64 = 4;
 
 /// Permits of [`PoolCore::column_places`]: more than commits are ever under way.
-pub(super) const ALL_PLACES: u64 = 1 << 32;
+pub(crate) const ALL_PLACES: u64 = 1 << 32;
 
 /// A pool.
 pub(crate) struct PoolControl {
@@ -58,53 +58,53 @@ pub(crate) struct PoolCore {
     /// A task that records which slots of a column are there has one permit until that is stable; a task that moves
     /// columns or ends their rebuild has all: what is true of a column's old place must not be remembered of its new
     /// one, nor after the end.
-    pub(super) column_places: Semaphore,
+    pub(crate) column_places: Semaphore,
     /// Lost members that are to be forgotten although what they hold may be needed.
-    pub(super) given_up: RefCell<BTreeSet<u32>>,
+    pub(crate) given_up: RefCell<BTreeSet<u32>>,
     /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
-    pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
-    pub(super) moves: Moves,
-    pub(super) arbiter: FailureArbiter,
-    pub(super) pauses: Pauses,
-    pub(super) found: Found,
+    pub(crate) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
+    pub(crate) extent_commits: ExtentCommits,
+    pub(crate) arbiter: FailureArbiter,
+    pub(crate) pauses: Pauses,
+    pub(crate) page_errors: PageErrors,
     /// Whether the last event about a rebuild said that one goes on.
-    pub(super) rebuild_told: Cell<bool>,
+    pub(crate) rebuild_told: Cell<bool>,
     /// Of how many columns events have told last that there is no spare chunklet for them.
-    pub(super) room_told: Cell<u64>,
+    pub(crate) room_told: Cell<u64>,
     /// How urgent the last event about space was.
-    pub(super) space_told: RefCell<BTreeMap<u32, u8>>,
+    pub(crate) space_told: RefCell<BTreeMap<u32, u8>>,
     /// When the administrator is told about space, and what thin volumes do not get.
-    pub(super) space_rules: RefCell<SpaceRules>,
+    pub(crate) space_rules: RefCell<SpaceRules>,
     /// The drives that are to hold the write log, where the array file says so.
-    pub(super) log_drives: RefCell<Vec<String>>,
+    pub(crate) log_drives: RefCell<Vec<String>>,
     /// Members that are not for data of which was told that they have columns.
-    pub(super) misplaced_told: RefCell<BTreeSet<u32>>,
-    pub(super) flash_cache: FlashCacheUpkeep,
+    pub(crate) misplaced_told: RefCell<BTreeSet<u32>>,
+    pub(crate) flash_cache: FlashCacheUpkeep,
     pub(crate) rebuild: RebuildProgress,
     pub(crate) scrub: ScrubProgress,
     pub(crate) restripe: RestripeProgress,
     /// The lost member whose drive joins again at present.
-    pub(super) rejoining: Cell<Option<u32>>,
+    pub(crate) rejoining: Cell<Option<u32>>,
     /// Columns that are rebuilt where they were until their drive was lost: set, column and place.
-    pub(super) returned: RefCell<BTreeMap<(u32, u32), ChunkletAddress>>,
+    pub(crate) returned: RefCell<BTreeMap<(u32, u32), ChunkletAddress>>,
     /// Drives that were taken back by what has changed, until a scrub has read them whole.
-    pub(super) unverified: Unverified,
+    pub(crate) unverified: Unverified,
     /// Members that the administrator has taken out of service, in this run.
-    pub(super) taken_out: RefCell<BTreeSet<u32>>,
+    pub(crate) taken_out: RefCell<BTreeSet<u32>>,
     /// When members were lost, in this run.
-    pub(super) lost_at: RefCell<BTreeMap<u32, Nanos>>,
+    pub(crate) lost_at: RefCell<BTreeMap<u32, Nanos>>,
     /// The administrator has asked for sets that need columns to move first.
-    pub(super) growing: Cell<bool>,
+    pub(crate) growing: Cell<bool>,
     /// Freed slots on their way back.
-    pub(super) discards: Rc<Discards>,
+    pub(crate) discards: Rc<Discards>,
     /// Extents on their way.
-    pub(super) mover: Rc<Mover>,
+    pub(crate) mover: Rc<Mover>,
     /// Extents move, or columns are rebuilt, not both: a move has one permit, a rebuild all of them.
-    pub(super) extents_or_rebuild: Semaphore,
+    pub(crate) extents_or_rebuild: Semaphore,
 }
 
 impl PoolCore {
-    /// How many slots of a set have extents; none where there is no such set.
+    /// How many slots of a set have extents; `None` if there is no such set.
     pub(crate) fn used_slots(&self, set: u32) -> Option<u32> {
         let state = self.metadata.state();
         (set < state.set_count()).then(|| state.used_slots_of(set).count() as u32)
@@ -127,10 +127,10 @@ impl PoolCore {
             column_places: Semaphore::new(ALL_PLACES),
             given_up: RefCell::default(),
             leaving: RefCell::default(),
-            moves: Moves::default(),
+            extent_commits: ExtentCommits::default(),
             arbiter: FailureArbiter::default(),
             pauses,
-            found: Found::default(),
+            page_errors: PageErrors::default(),
             rebuild_told: Cell::new(false),
             room_told: Cell::new(0),
             space_told: RefCell::default(),
@@ -154,7 +154,7 @@ impl PoolCore {
     }
 
     /// The numbers of its volumes, in order.
-    pub(super) fn volume_numbers(&self) -> Vec<u32> {
+    pub(crate) fn volume_numbers(&self) -> Vec<u32> {
         self.metadata.state().volumes().map(|volume| volume.number).collect()
     }
 
@@ -184,7 +184,7 @@ impl PoolCore {
     }
 
     /// The records that say which columns under rebuild have fresh slots.
-    pub(super) fn fresh_slots(&self, mapped: &[(ExtentId, SlotRef)]) -> Vec<MetaRecord> {
+    pub(crate) fn fresh_slots(&self, mapped: &[(ExtentId, SlotRef)]) -> Vec<MetaRecord> {
         let sets = &self.shape.sets;
         if !sets.any_rebuilding() {
             return Vec::new();
@@ -215,7 +215,7 @@ impl PoolControl {
     /// Free slots for one of so many shards, or a single one of those that recover; empty where there are none, or where the
     /// metadata cannot be written any more. What is kept from thin volumes is not allocated to them; what was acknowledged
     /// before a crash gets its slots nevertheless.
-    pub(super) async fn allocate_slots(&self, claim: Claim, shards: Option<usize>) -> Vec<SlotRef> {
+    pub(crate) async fn allocate_slots(&self, claim: Claim, shards: Option<usize>) -> Vec<SlotRef> {
         let core = &self.core;
         let left = core.metadata.allocatable_slots(claim.group);
         let count = shards.map_or(1, |shards| (left / (BATCH_SHARE * shards as u64)).clamp(1, BATCH_MAX));
@@ -239,7 +239,7 @@ impl PoolControl {
     }
 
     /// Takes slots back that a shard was handed and has not used.
-    pub(super) fn take_back(&self, slots: Vec<SlotRef>) {
+    pub(crate) fn take_back(&self, slots: Vec<SlotRef>) {
         let core = &self.core;
         let runs: Vec<SlotRun> = slots.iter().map(|slot| SlotRun { first: slot.slot, count: 1 }).collect();
         core.metadata.return_slots(&runs);
@@ -248,7 +248,7 @@ impl PoolControl {
     /// Makes changes of the map stable; then unmapped slots are free. Of a volume that was deleted nothing is mapped any
     /// more: its shards will give the slots back. But a power cut may yet undo the deletion, so the answer comes only when
     /// that is stable: then no recovery needs what the log has of the volume.
-    pub(super) async fn commit(
+    pub(crate) async fn commit(
         &self,
         mut mapped: Vec<(ExtentId, SlotRef)>,
         unmapped: Vec<(ExtentId, SlotRef)>,
@@ -302,7 +302,7 @@ impl PoolControl {
     }
 
     /// Takes a slot back that an extent has left or never got.
-    pub(super) fn give_back(&self, slot: SlotRef) {
+    pub(crate) fn give_back(&self, slot: SlotRef) {
         let core = &self.core;
         // A move that failed half way, with the metadata: nothing is allocated any more.
         let in_use = core.metadata.state().used_slots().contains(slot.slot);
@@ -311,9 +311,9 @@ impl PoolControl {
         }
     }
 
-    /// Allocates the lowest free slot of a set for an extent that moves there; none where the set is full, or where thick
+    /// Allocates the lowest free slot of a set for an extent that moves there; `None` if the set is full, or where thick
     /// volumes have reserved all that is free.
-    pub(super) async fn allocate_in(&self, set: u32) -> Option<SlotRef> {
+    pub(crate) async fn allocate_in(&self, set: u32) -> Option<SlotRef> {
         let core = &self.core;
         let slot = core.metadata.allocate_slot_of(set)?;
         match core.allocations(1).await {
@@ -327,7 +327,7 @@ impl PoolControl {
     }
 
     /// Remembers that a slot is rebuilt, unless its column has moved on meanwhile.
-    pub(super) async fn slot_rebuilt(&self, note: &SlotRebuiltNote) -> Result<(), IoError> {
+    pub(crate) async fn slot_rebuilt(&self, note: &SlotRebuiltNote) -> Result<(), IoError> {
         let core = &self.core;
         let Some(home) = core.metadata.state().slot_home(note.slot) else {
             return Err(IoError::OutOfRange);
@@ -346,18 +346,18 @@ impl PoolControl {
     }
 
     /// Bytes of the data of a slot of a set.
-    pub(super) fn slot_bytes(&self, set: SetIndex) -> u64 {
+    pub(crate) fn slot_bytes(&self, set: SetIndex) -> u64 {
         self.core.shape.slots.slot_sectors_of(set) * tier0_units::SECTOR_BYTES
     }
 
     /// The members that are lost.
-    pub(super) fn lost_members(&self) -> Vec<usize> {
+    pub(crate) fn lost_members(&self) -> Vec<usize> {
         (0..self.lost.room()).filter(|member| self.lost.is_lost(*member)).collect()
     }
 
     /// Makes the loss of a member durable; false if that cannot be. A second caller waits for the first. The pool does
     /// not do without the member before: what it lacks by then must not be believed after a crash.
-    pub(super) async fn lose(&self, member: usize, error: IoError) -> bool {
+    pub(crate) async fn lose(&self, member: usize, error: IoError) -> bool {
         let recorded = self.core.metadata.lose(member as u32, error).await;
         if let Err(error) = &recorded {
             tracing::error!("{error}");
@@ -375,7 +375,7 @@ fn one_slot(index: u32) -> Vec<Range<u32>> {
 
 impl PoolCore {
     /// The column of a set by its number.
-    pub(super) fn column(set: u32, column: u32) -> (SetIndex, Column) {
+    pub(crate) fn column(set: u32, column: u32) -> (SetIndex, Column) {
         (SetIndex(set), Column(column as u8))
     }
 }

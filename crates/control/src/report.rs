@@ -10,18 +10,18 @@ use tier0_raid::set::SetIndex;
 use tier0_stats::IoSummary;
 use tier0_units::{SECTOR_BYTES, counted, named};
 
-use super::drives::can_return;
-use super::log::has_room_for_copy;
-use super::lost::{lost_ranges, remedy_for_lost_pages};
-use super::moving::MoveReason;
-use super::space::{Part, Spares};
-use super::{Control, PoolControl, PoolCore};
 use crate::admin::{
     GroupStatus, Health, IntegrityStatus, LaneStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose,
     RebuildStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
 };
+use crate::balance::column_moves::MoveReason;
+use crate::caches::log_placement::has_room_for_copy;
+use crate::membership::named_drives::can_return;
 use crate::message::command::ShardReport;
+use crate::repair::lost_pages::{lost_ranges, remedy_for_lost_pages};
+use crate::space::rules::{Part, Spares};
 use crate::stats::PoolStats;
+use crate::{Control, PoolControl, PoolCore};
 
 impl Control {
     /// How the array does.
@@ -108,8 +108,8 @@ impl Control {
         found.look_at_space(&parts);
         if let Some(opener) = &self.opener {
             // As it is now: a drive that was deleted may have been replaced at the same path since.
-            found.look_at_harmed(&state, &opener.harmed());
-            found.look_at_moved(&state, &self.moved.borrow());
+            found.look_at_damaged(&state, &opener.damaged());
+            found.look_at_moved(&state, &self.relocated.borrow());
         }
         if let Some(fault) = &*self.witness_fault.borrow() {
             found.add(Health::Warning, fault.clone());
@@ -154,7 +154,7 @@ impl Control {
             () if sets.degraded > 0 => RebuildPurpose::Rebuild,
             () if leaves => RebuildPurpose::Emptying,
             () if core.growing.get() => RebuildPurpose::Growth,
-            () if sets.evacuating > 0 && progress.moves_because.get() == MoveReason::CopyBack => {
+            () if sets.evacuating > 0 && progress.move_reason.get() == MoveReason::CopyBack => {
                 RebuildPurpose::CopyBack
             }
             () if sets.evacuating > 0 => RebuildPurpose::Spares,
@@ -173,19 +173,19 @@ impl Control {
 
 /// What is wrong, with its urgency.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(crate) struct Findings {
     found: Vec<(Health, String)>,
     /// The pool waits for drives, and nothing else helps.
-    pub(super) is_paused: bool,
+    pub(crate) is_paused: bool,
 }
 
 impl Findings {
-    pub(super) fn add(&mut self, health: Health, text: String) {
+    pub(crate) fn add(&mut self, health: Health, text: String) {
         self.found.push((health, text));
     }
 
     /// The same with a remedy that a pool that waits for drives cannot follow.
-    pub(super) fn advise(&mut self, health: Health, fact: String, remedy: &str) {
+    pub(crate) fn advise(&mut self, health: Health, fact: String, remedy: &str) {
         self.add(health, if self.is_paused { fact } else { format!("{fact}; {remedy}") });
     }
 
@@ -369,12 +369,12 @@ fn count(number: u32, one: &str, many: &str) -> String {
 }
 
 /// The option by which a drive is added to a group: nothing where a pool has no named ones.
-pub(super) fn to_group(state: &PoolState, group: u32) -> String {
+pub(crate) fn to_group(state: &PoolState, group: u32) -> String {
     state.name_of_group(group).map_or_else(String::new, |name| format!(" --group {name}"))
 }
 
 /// The option by which a drive is added where sets lack one: nothing where a pool has no named groups.
-pub(super) fn which_groups(state: &PoolState) -> String {
+pub(crate) fn which_groups(state: &PoolState) -> String {
     let lacking: BTreeSet<u32> = state.lost_columns().map(|(set, _)| state.group_number_of(set)).collect();
     let names = lacking.iter().map(|group| state.groups()[*group as usize].name.as_str());
     match (state.has_groups(), lacking.is_empty()) {
@@ -385,7 +385,7 @@ pub(super) fn which_groups(state: &PoolState) -> String {
 }
 
 /// How many drives any set may lose.
-pub(super) fn sets_tolerance(core: &PoolCore) -> u32 {
+pub(crate) fn sets_tolerance(core: &PoolCore) -> u32 {
     let tolerated = core.shape.sets.shapes().map(|shape| match shape.layout.parities() {
         0 => shape.layout.copies_per_unit() as u32 - 1,
         parities => parities as u32,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tier0_pool::PoolState;
 use tier0_stats::IoStats;
 
-use super::Control;
+use crate::Control;
 use crate::admin::{
     CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
 };
@@ -14,7 +14,7 @@ use crate::stats::PoolStats;
 
 impl Control {
     /// What a pool has done, in all shards and for its metadata.
-    pub(super) async fn pool_stats(&self, number: usize) -> PoolStats {
+    pub(crate) async fn pool_stats(&self, number: usize) -> PoolStats {
         let mut stats = PoolStats::default();
         let shards = self.ask_all(|reply| ShardCommand::Stats { pool: number, reply }).await;
         shards.into_iter().flatten().for_each(|shard| stats.merge(shard));

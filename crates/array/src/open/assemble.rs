@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tier0_control::{Witness, left_from};
+use tier0_control::{Witness, departed_from};
 use tier0_description::facts::PoolFacts;
 use tier0_description::names::{drives, quoted};
 use tier0_description::{
@@ -341,7 +341,7 @@ fn tell_others(
 
 /// What is to be said of what lies at a path of the file and has no superblock: a drive that has left lost its own.
 fn tell_foreign(path: &str, states: &[PoolState]) -> String {
-    let left = states.iter().find_map(|state| Some((state, left_from(state, Path::new(path))?)));
+    let left = states.iter().find_map(|state| Some((state, departed_from(state, Path::new(path))?)));
     match left {
         Some((state, member)) => format!(
             "{path:?} is in no pool since drive {:?} was removed from pool {:?}, and is not used; remove it \

@@ -14,7 +14,7 @@ use tier0_world::sync::{MailSender, oneshot};
 use super::control::ControlMessage;
 use super::scrub::ScrubShared;
 use crate::admin::TablesStatus;
-use crate::opener::DriveSource;
+use crate::membership::opener::DriveSource;
 use crate::stats::PoolStats;
 
 /// A command.

@@ -50,7 +50,7 @@ pub enum ControlMessage {
     /// The map has changed.
     Commit(Commit),
     /// Extents move to another slot.
-    Moved(MovedNote),
+    ExtentsMoved(MovedNote),
     /// A slot that was allocated, or that an extent has left, is free.
     GiveBack {
         /// The pool.
@@ -66,7 +66,7 @@ pub enum ControlMessage {
         slot: u64,
     },
     /// A copy of a slot's table was wrong.
-    TableFound {
+    TableError {
         /// The pool.
         pool: usize,
         /// What was found.
@@ -86,7 +86,7 @@ pub enum ControlMessage {
         reply: oneshot::Sender<()>,
     },
     /// A page was wrong.
-    Found {
+    PageError {
         /// The pool.
         pool: usize,
         /// What was found.
@@ -134,7 +134,7 @@ pub struct MovedNote {
     pub extents: Vec<ExtentId>,
     /// The old slot.
     pub from: SlotRef,
-    /// None where they have no slot any more.
+    /// `None` if they have no slot any more.
     pub to: Option<SlotRef>,
     /// Told which have moved when that is stable.
     pub reply: oneshot::Sender<Result<Vec<ExtentId>, IoError>>,

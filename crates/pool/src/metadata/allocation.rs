@@ -153,7 +153,7 @@ impl Metadata {
         runs
     }
 
-    /// Allocates the lowest free slot of a set; none where it has none, or where thick volumes have reserved all of its group
+    /// Allocates the lowest free slot of a set; `None` if it has none, or where thick volumes have reserved all of its group
     /// that is free.
     pub fn allocate_slot_of(&self, set: u32) -> Option<u64> {
         let (state, mut allocator) = (self.0.state.borrow(), self.0.allocator.borrow_mut());

@@ -206,7 +206,7 @@ impl Journal<'_> {
         Ok(())
     }
 
-    /// Reads the journal; none if the power went before it was complete. Nothing of it is made equal: a checkpoint with
+    /// Reads the journal; `None` if the power went before it was complete. Nothing of it is made equal: a checkpoint with
     /// all of it, and a new journal, are the first things that opening writes after the labels.
     async fn recover(
         &self,

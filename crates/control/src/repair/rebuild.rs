@@ -1,0 +1,247 @@
+//! Rebuilding lost columns on spare chunklets, many to many: every set that has lost a column gets a chunklet on a drive
+//! of its own choice, and every shard rebuilds its slots of it. When nothing is lost, columns move from drive to drive in
+//! the same way ([`crate::balance::column_moves`]).
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use futures_util::stream::{self, StreamExt};
+use tier0_pool::{ColumnMove, MetaRecord};
+use tier0_units::Nanos;
+use tier0_world::IoError;
+
+use crate::balance::column_moves::MoveReason;
+use crate::balance::mover::MOVES_AT_ONCE;
+use crate::message::command::{RebuiltColumn, ShardCommand};
+use crate::pool::ALL_PLACES;
+use crate::repair::placement::Placement;
+use crate::{Control, PoolCore};
+
+/// Columns that are rebuilt at the same time, at least. Otherwise as many as the pool has drives: each reads from several
+/// and writes to one, so that all drives have something to do, and twice the drives are whole in half the time.
+pub(crate) const COLUMNS_AT_ONCE_MIN: usize = 4;
+/// How long to wait before what could not be rebuilt is tried again.
+const RETRY_PAUSE: Nanos = Nanos::from_secs(10);
+
+/// How far the rebuilds of a pool are.
+#[derive(Default)]
+pub(crate) struct RebuildProgress {
+    running: Cell<bool>,
+    again: Cell<bool>,
+    /// Slots to rebuild since the pool was last whole, those done included.
+    pub(crate) total: Cell<u64>,
+    pub(crate) done: Cell<u64>,
+    bytes: Cell<u64>,
+    pub(crate) begun: Cell<Nanos>,
+    /// Columns for which there is no spare chunklet.
+    pub(crate) without_spare: Cell<u64>,
+    /// Some rebuild since the start has met pages that are lost.
+    pub(crate) met_lost_pages: Cell<bool>,
+    /// How often it was told that pages are lost.
+    pub(crate) losses_told: Cell<u64>,
+    /// Why those columns move that move now.
+    pub(crate) move_reason: Cell<MoveReason>,
+    /// Why the last round failed; none while one goes well.
+    pub(crate) waits: Cell<Option<IoError>>,
+}
+
+impl RebuildProgress {
+    /// Whether a rebuild is going on.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.get()
+    }
+
+    pub(crate) fn count_slot(&self, bytes: u64) {
+        self.done.set(self.done.get() + 1);
+        self.bytes.set(self.bytes.get() + bytes);
+    }
+
+    /// Bytes per second since it began.
+    pub(crate) fn rate_bytes_per_s(&self, now: Nanos) -> u64 {
+        let time = now.saturating_sub(self.begun.get()).0.max(1);
+        u64::try_from(u128::from(self.bytes.get()) * 1_000_000_000 / u128::from(time)).unwrap_or(u64::MAX)
+    }
+
+    fn begin(&self, now: Nanos) {
+        self.begun.set(now);
+        self.bytes.set(0);
+        self.total.set(0);
+        self.done.set(0);
+    }
+}
+
+impl Control {
+    /// Has whatever is lost in a pool rebuilt, as far as there are spares; at once or when the rebuild that is going on
+    /// has looked at what it knows.
+    pub(crate) fn start_rebuilds(self: &Rc<Self>, number: usize) {
+        let core = self.core(number);
+        if !self.upkeep.get() {
+            return;
+        }
+        if core.rebuild.running.replace(true) {
+            core.rebuild.again.set(true);
+            return;
+        }
+        core.rebuild.begin(self.world.now());
+        core.restripe.make_way();
+        let control = self.clone();
+        let work = async move {
+            let core = control.core(number);
+            let _alone = core.extents_or_rebuild.acquire(u64::from(MOVES_AT_ONCE)).await;
+            loop {
+                core.rebuild.again.set(false);
+                let returned = control.resume_returns(number).await;
+                let log = control.restore_log(number).await;
+                let rebuilt = control.rebuild_all(number).await;
+                let result = returned.and(log).and(rebuilt);
+                core.rebuild
+                    .waits
+                    .set(result.as_ref().err().copied().filter(|error| *error != IoError::Gone));
+                match result {
+                    Ok(moved) => {
+                        if !core.due_returns().is_empty() {
+                            continue;
+                        }
+                        control.forget_leaving(number).await;
+                        if moved > 0 || core.rebuild.again.get() {
+                            continue;
+                        }
+                        control.form_sets_to_come(number).await;
+                        if !core.rebuild.again.get() {
+                            break;
+                        }
+                    }
+                    Err(_) if core.rebuild.again.get() => {}
+                    Err(error) => {
+                        let pool = &control.pools[number].name;
+                        tracing::warn!("the rebuild of pool {pool:?} waits: {error}");
+                        control.world.sleep(RETRY_PAUSE).await;
+                    }
+                }
+            }
+            core.rebuild.running.set(false);
+            control.look_at_rebuild(number);
+            control.tell_misplaced(number);
+            core.unverified.note_rebuilt(&core.metadata.state());
+            if core.unverified.is_due(&core.metadata.state()) {
+                control.start_scrub(number, None);
+            }
+            // Those that lacked a column when the array started.
+            control.ask_all(|reply| ShardCommand::ScrubReplayed { pool: number, reply }).await;
+        };
+        self.world.spawn(work).detach();
+    }
+
+    /// One round: spares for what has none, then every column that has one, then those that are to lie elsewhere; how
+    /// many of the last have begun to move.
+    async fn rebuild_all(self: &Rc<Self>, number: usize) -> Result<u64, IoError> {
+        // What got none now may find room in the metadata when others are rebuilt.
+        let assigned = self.assign_spares(number).await;
+        let core = self.core(number);
+        let columns: Vec<(u32, u32)> = {
+            let state = core.metadata.state();
+            let live = state.rebuilds().filter(|(_, _, rebuild)| state.is_active(rebuild.target.drive));
+            live.map(|(set, column, _)| (set, column)).collect()
+        };
+        let (reason, moves) = self.next_column_moves(number);
+        core.rebuild.move_reason.set(reason);
+        if !columns.is_empty() || !moves.is_empty() {
+            // Its end may come before the task looks.
+            self.look_at_rebuild(number);
+        }
+        let missing = self.slots_missing(number, &columns) + self.slots_used(number, &moves);
+        core.rebuild.total.set(core.rebuild.done.get() + missing);
+        let drives = core.metadata.state().members().iter().filter(|member| member.is_active()).count();
+        let at_once = drives.max(COLUMNS_AT_ONCE_MIN);
+        let rebuilds = columns.into_iter().map(|(set, column)| self.rebuild_column(number, set, column));
+        let rebuilt = stream::iter(rebuilds)
+            .buffer_unordered(at_once)
+            .fold(assigned, async |all, one| one.and(all))
+            .await;
+        // What is lost comes first.
+        rebuilt?;
+        if core.rebuild.without_spare.get() > 0 && missing > 0 {
+            // What was rebuilt may have left a chunklet that another column can have.
+            core.rebuild.again.set(true);
+        }
+        self.move_columns(number, moves).await
+    }
+
+    async fn assign_spares(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
+        let core = self.core(number);
+        let lost: Vec<(u32, u32)> = core.metadata.state().lost_columns().collect();
+        let mut without_spare = 0;
+        for (set, column) in lost {
+            let _alone = core.column_places.acquire(ALL_PLACES).await;
+            let spare = {
+                let state = core.metadata.state();
+                // A drive may have returned with it.
+                if state.is_active(state.place_of(set, column).drive) {
+                    continue;
+                }
+                state.choose_spare(set, column)
+            };
+            let Some(target) = spare else {
+                without_spare += 1;
+                continue;
+            };
+            let (index, place) = PoolCore::column(set, column);
+            let placing = Placement::Column { set: index, column: place, to: target.drive };
+            let _under_way = core.place(placing)?;
+            core.commit(vec![MetaRecord::ColumnRebuilding { set, column, target }]).await?;
+            core.shape.sets.start_rebuild(index, place, target);
+        }
+        core.rebuild.without_spare.set(without_spare);
+        self.tell_misplaced(number);
+        Ok(())
+    }
+
+    /// Mapped slots that these columns lack.
+    fn slots_missing(&self, number: usize, columns: &[(u32, u32)]) -> u64 {
+        let core = self.core(number);
+        let state = core.metadata.state();
+        let mut missing = 0;
+        for (set, column) in columns {
+            let Some(rebuild) = state.rebuild(*set, *column) else { continue };
+            let slots = core.shape.slots.slots_of(tier0_raid::set::SetIndex(*set));
+            let lacks = |(index, slot): &(u64, u64)| {
+                state.used_slots().contains(*slot) && !rebuild.rebuilt.contains(*index)
+            };
+            missing += (0u64..).zip(slots).filter(lacks).count() as u64;
+        }
+        missing
+    }
+
+    /// Mapped slots of these columns' sets.
+    fn slots_used(&self, number: usize, moves: &[ColumnMove]) -> u64 {
+        let state = self.core(number).metadata.state();
+        moves.iter().map(|one| state.used_slots_of(one.set).count() as u64).sum()
+    }
+
+    pub(crate) async fn rebuild_column(
+        self: &Rc<Self>,
+        number: usize,
+        set: u32,
+        column: u32,
+    ) -> Result<(), IoError> {
+        let core = self.core(number);
+        let target = core.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
+        let returned = target.filter(|target| core.has_returned(set, column, *target));
+        let what = RebuiltColumn { set, column, returned };
+        let results = self.ask_all(|reply| ShardCommand::Rebuild { pool: number, column: what, reply }).await;
+        results.into_iter().try_for_each(|result| result.unwrap_or(Err(IoError::Gone)))?;
+        // A commit that says of a fresh slot that the column has it must not be overtaken by the end of the rebuild.
+        let _alone = core.column_places.acquire(ALL_PLACES).await;
+        let target = core.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
+        let (index, place) = PoolCore::column(set, column);
+        if target != Some(core.shape.sets.chunklet(index, place)) {
+            // It was moved on to another spare meanwhile.
+            return Err(IoError::Gone);
+        }
+        let with_lost_pages = core.rebuild.met_lost_pages.get() || core.metadata.has_lost_pages();
+        core.commit(vec![MetaRecord::ColumnRebuilt { set, column, with_lost_pages }]).await?;
+        core.shape.sets.finish_rebuild(index, place);
+        core.forget_return(set, column);
+        Ok(())
+    }
+}
