@@ -4,23 +4,26 @@ use std::path::{Path, PathBuf};
 
 use tier0_description::facts::{DriveFacts, DriveState, PoolFacts};
 
-use crate::{Control, Damage, PoolCore, RelocatedDrive};
+use crate::{Control, Damage, RelocatedDrive};
 
 impl Control {
     /// What every pool is.
     pub(crate) async fn describe(&self) -> Vec<PoolFacts> {
-        self.look_at_moved_drives().await;
-        let facts = |pool: &PoolCore| {
-            let state = pool.metadata.state();
+        self.membership.look_at_moved_drives().await;
+        let facts = |number: usize| {
+            let state = self.context.pool(number).metadata.state();
             let path_of = |place: u32| {
                 let path = state.member(place).map(|member| &member.path);
                 path.filter(|path| !path.is_empty()).map(PathBuf::from)
             };
-            PoolFacts { space: Some(pool.space_rules.borrow().clone()), ..PoolFacts::of(&state, path_of) }
+            PoolFacts {
+                space: Some(self.space.core(number).rules.borrow().clone()),
+                ..PoolFacts::of(&state, path_of)
+            }
         };
-        let mut pools: Vec<PoolFacts> = self.pools.iter().map(|pool| facts(&pool.core)).collect();
-        let Some(opener) = &self.opener else { return pools };
-        let (moved, damaged) = (self.relocated.borrow(), opener.damaged());
+        let mut pools: Vec<PoolFacts> = (0..self.context.pools.len()).map(facts).collect();
+        let Some(opener) = &self.membership.opener else { return pools };
+        let (moved, damaged) = (self.membership.relocated.borrow(), opener.damaged());
         let drives = pools.iter_mut().flat_map(|pool| &mut pool.drives);
         drives
             .filter(|drive| drive.state == DriveState::Active)

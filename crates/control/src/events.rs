@@ -8,9 +8,7 @@ use tier0_units::{Nanos, counted};
 
 use crate::Control;
 use crate::admin::{Event, Severity};
-use crate::balance::column_moves::MoveReason;
-use crate::membership::named_drives::replace_command;
-use crate::report::which_groups;
+use crate::context::Context;
 
 /// The most events that are kept: the oldest go first.
 const EVENTS_MAX: usize = 256;
@@ -98,9 +96,11 @@ impl Events {
 impl Control {
     /// Has events told here too.
     pub fn tell_events(&self, to: SyncSender<Event>) {
-        *self.events.listener.borrow_mut() = Some(to);
+        *self.context.events.listener.borrow_mut() = Some(to);
     }
+}
 
+impl Context {
     /// Tells when the first shard's thread stood still: drives are not blamed for that.
     pub(crate) fn look_at_turns(&self) {
         let slow = self.world.slow_turns();
@@ -109,72 +109,6 @@ impl Control {
             let remedy = "look for a stopped process, a suspended machine or processors that others use up";
             self.tell(Severity::Warning, format!("array {}", self.array), what, remedy);
         }
-    }
-
-    /// Tells when a rebuild has begun or ended, and when there is no room for one.
-    pub(crate) fn look_at_rebuild(&self, number: usize) {
-        self.look_at_findings(number);
-        let core = self.core(number);
-        let running = core.rebuild.is_running();
-        let was_told = core.rebuild_told.replace(running);
-        let thing = format!("pool {}", self.pools[number].name);
-        let (lacking, leaving) = {
-            let state = core.metadata.state();
-            (state.lost_columns().count() as u64, state.leaving_columns().next().is_some())
-        };
-        if running {
-            let what = match lacking {
-                _ if was_told => return,
-                _ if leaving => "what drives that leave hold is being copied",
-                0 => match self.next_column_moves(number) {
-                    (_, moves) if moves.is_empty() => "a rebuild has begun",
-                    (MoveReason::CopyBack, _) => "columns move back to the drives that they belong on",
-                    _ => "columns move to drives that have more room",
-                },
-                _ => "a rebuild has begun",
-            };
-            return self.tell(Severity::Info, thing, what, "");
-        }
-        let homeless = core.rebuild.without_spare.get();
-        let homeless_told = core.room_told.replace(homeless);
-        let remedy = || format!("add a drive (tier0 drive add{})", which_groups(&core.metadata.state()));
-        match (was_told, lacking) {
-            (true, 0) => self.tell(Severity::Info, thing, "every set is whole, and nothing is rebuilt", ""),
-            (true, lacking) => {
-                let columns = counted(lacking, "column");
-                let what = format!("the rebuild has ended, and no spare chunklet is there for {columns}");
-                self.tell(Severity::Warning, thing, what, remedy());
-            }
-            (false, _) if homeless > 0 && homeless != homeless_told => {
-                let columns = counted(homeless, "column");
-                let what = format!("{columns} cannot be rebuilt: no spare chunklet is there");
-                self.tell(Severity::Warning, thing, what, remedy());
-            }
-            (false, _) => {}
-        }
-    }
-
-    /// Tells that a member is lost, once the others know.
-    pub(crate) fn tell_lost(&self, number: usize, member: usize) {
-        let core = self.core(number);
-        let member = member as u32;
-        core.lost_at.borrow_mut().entry(member).or_insert_with(|| self.world.now());
-        let known = core.pauses.health(member).and_then(|health| health.last_error);
-        let why = match core.taken_out.borrow().contains(&member) {
-            true => " (it was taken out)".to_owned(),
-            false => known.map_or_else(String::new, |error| format!(" ({error})")),
-        };
-        let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
-        let leaves = core.metadata.state().member(member).is_some_and(|lost| lost.leaving);
-        let remedy = match leaves {
-            // It was removed on purpose.
-            true => String::new(),
-            false => {
-                let replace = replace_command(&core.drive_name(member));
-                format!("take it back if it answers (tier0 drive rejoin), or replace it ({replace})")
-            }
-        };
-        self.tell(Severity::Critical, format!("drive {}", core.drive_name(member)), what, remedy);
     }
 
     /// Tells that a drive has left its pool: what was advised before would not find it.

@@ -8,9 +8,9 @@ use tier0_pool::{Member, MemberState, PoolState};
 use tier0_stats::IoSummary;
 use tier0_units::{Nanos, SECTOR_BYTES, named};
 
-use crate::PoolCore;
 use crate::admin::{DriveHealth, DriveStanding, DriveStatus, Health};
-use crate::membership::named_drives::{can_return, replace_command};
+use crate::pool::{can_return, replace_command};
+use crate::repair::RepairPool;
 use crate::report::Findings;
 use crate::stats::PoolStats;
 
@@ -43,7 +43,7 @@ fn seconds(time: Nanos) -> u64 {
     time.0 / Nanos::from_secs(1).0
 }
 
-impl PoolCore {
+impl RepairPool {
     /// The pool's drives but for those that have left.
     pub(crate) fn drives_status(
         &self,

@@ -8,10 +8,11 @@ use futures_util::stream::{self, StreamExt};
 use tier0_pool::{ChunkletAddress, ColumnMove, MetaRecord, PoolState};
 use tier0_world::IoError;
 
+use super::Balance;
 use crate::pool::ALL_PLACES;
+use crate::pool::Pool;
 use crate::repair::placement::Placement;
 use crate::repair::rebuild::COLUMNS_AT_ONCE_MIN;
-use crate::{Control, PoolCore};
 
 /// Why columns move to other drives that serve, the most urgent first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub(crate) enum MoveReason {
     Growth,
 }
 
-impl Control {
+impl Balance {
     /// The columns that should move next, and why.
     pub(crate) fn next_column_moves(&self, number: usize) -> (MoveReason, Vec<ColumnMove>) {
         let core = self.core(number);
@@ -65,13 +66,13 @@ impl Control {
             let target = self.target_of(number, one);
             let Some(target) = target else { return Ok(false) };
             let ColumnMove { set, column, .. } = one;
-            let (index, place) = PoolCore::column(set, column);
+            let (index, place) = Pool::column(set, column);
             let placing = Placement::Column { set: index, column: place, to: target.drive };
-            let _under_way = core.place(placing)?;
+            let _under_way = self.repair.core(number).place(placing)?;
             core.commit(vec![MetaRecord::ColumnEvacuating { set, column, target }]).await?;
             core.shape.sets.start_evacuation(index, place, target);
         }
-        self.rebuild_column(number, one.set, one.column).await?;
+        self.repair.rebuild_column(number, one.set, one.column).await?;
         Ok(true)
     }
 

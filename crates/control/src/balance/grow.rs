@@ -15,9 +15,9 @@ use tier0_plan::{Growth, plan_growth};
 use tier0_pool::{ChunkletAddress, MetaRecord};
 use tier0_units::{ByteCount, SECTOR_BYTES, counted};
 
-use crate::Control;
+use super::Balance;
 use crate::admin::{AdminError, Severity};
-use crate::administer::Done;
+use crate::context::Done;
 use crate::repair::placement::{PendingPlacement, Placement};
 
 /// What a pool has grown by.
@@ -28,7 +28,7 @@ struct Grown {
     later: Option<(u64, usize)>,
 }
 
-impl Control {
+impl Balance {
     /// Makes sets of all free chunklets but the spares, and begins to spread what is stored over all of them.
     pub(crate) async fn grow(self: &Rc<Self>, pool: Option<&str>) -> Done {
         let number = self.pool_meant(pool)?;
@@ -41,7 +41,7 @@ impl Control {
         let grown = self.form_sets(number).await?;
         if grown.later.is_some() {
             self.core(number).growing.set(true);
-            self.start_rebuilds(number);
+            self.repair.start_rebuilds(number);
         }
         let by = grown.what.map(|(sets, more)| format!("{} and {more}", counted(sets, "set")));
         Ok(match (by, grown.later) {
@@ -110,8 +110,10 @@ impl Control {
         let layout = core.shape.layout_of(*group);
         let width = layout.columns();
         let members = |set: &[ChunkletAddress]| set.iter().map(|chunklet| chunklet.drive).collect();
-        let placed =
-            core.place(Placement::Sets { layout, members: columns.chunks(width).map(members).collect() });
+        let placed = self
+            .repair
+            .core(number)
+            .place(Placement::Sets { layout, members: columns.chunks(width).map(members).collect() });
         placed.map(Some).map_err(|failed| {
             AdminError::new(format!(
                 "drive {:?} is about to be called lost; look at \"tier0 status\", then grow",

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use tier0_pool::PoolState;
 use tier0_units::{counted, named};
 
-use crate::Control;
+use super::Balance;
 use crate::admin::{Health, Severity};
-use crate::membership::named_drives::replace_command;
+use crate::pool::replace_command;
 use crate::report::{Findings, to_group};
 
 /// What a drive is that is not for data.
@@ -49,7 +49,7 @@ impl Findings {
     }
 }
 
-impl Control {
+impl Balance {
     /// Tells which drives that are not for data have columns now, and which have none any more.
     pub(crate) fn tell_misplaced(self: &Rc<Self>, number: usize) {
         let core = self.core(number);

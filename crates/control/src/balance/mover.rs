@@ -6,15 +6,15 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tier0_pool::{Claim, MetaRecord};
+use tier0_pool::{Claim, MetaRecord, Volume};
 use tier0_units::{ExtentId, SlotRef};
 use tier0_volume::owner;
 use tier0_world::IoError;
 use tier0_world::sync::{Notify, oneshot};
 
+use super::{Balance, BalancePool};
 use crate::ShardRequest;
 use crate::message::command::{Move, ShardCommand};
-use crate::{Control, PoolCore};
 
 /// Extents of a pool that are on their way at once.
 pub(crate) const MOVES_AT_ONCE: u32 = 32;
@@ -67,15 +67,16 @@ impl Mover {
     }
 }
 
-impl Control {
+impl Balance {
     /// ExtentCommits an extent to the slot that was allocated for it, at most so many bytes per second in its shard; whether it has
     /// moved. If not, the slot is given back.
     pub(crate) async fn move_extent(&self, number: usize, one: Move, rate: Option<u64>) -> bool {
         let core = self.core(number);
         // A column's rebuild ends when no extent lacks it, so none must be on its way into a set meanwhile.
         let _turn = core.extents_or_rebuild.acquire(1).await;
-        if core.rebuild.is_running() {
-            self.pools[number].give_back(one.to);
+        if self.repair.is_rebuilding(number) {
+            core.restripe.make_way();
+            self.space.core(number).give_back(one.to);
             return false;
         }
         let shard = owner(one.family, u64::from(one.extent.index), self.shards.len());
@@ -89,27 +90,26 @@ impl Control {
     ///
     /// # Errors
     /// [`IoError::OutOfRange`] where there is no such volume or group; the metadata cannot be written.
-    pub async fn move_extents(
+    pub(crate) async fn move_extents(
         self: &Rc<Self>,
-        volume: &str,
+        number: usize,
+        volume: &Volume,
         (first, count): (u32, u32),
         group: u32,
     ) -> Result<u64, IoError> {
-        let meant = self.find_volume(volume).ok_or(IoError::OutOfRange)?;
-        let (number, volume) = (meant.pool, meant.record.number);
         let (all, groups) = {
             let state = self.core(number).metadata.state();
-            (state.extents_of(meant.record.sectors) as u32, state.groups().len())
+            (state.extents_of(volume.sectors) as u32, state.groups().len())
         };
         if group as usize >= groups {
             return Err(IoError::OutOfRange);
         }
-        let extent = |place: u32| ExtentId { volume, index: (first % all + place) % all };
+        let extent = |place: u32| ExtentId { volume: volume.number, index: (first % all + place) % all };
         self.place_extents(number, (0..count.min(all)).map(extent), group).await
     }
 
     /// How many extents of a pool have moved to another group since the start.
-    pub fn extents_placed(&self, pool: usize) -> u64 {
+    pub(crate) fn extents_placed(&self, pool: usize) -> u64 {
         self.core(pool).mover.placed.get()
     }
 
@@ -134,7 +134,7 @@ impl Control {
             let Some(from) = core.slot_elsewhere(extent, group) else { continue };
             // What is reserved for an extent that comes home is its own; any other takes what nobody has reserved.
             let claim = Claim { group, thin: !core.is_reserved_in(extent, group) };
-            let Some(to) = self.pools[number].allocate_slots(claim, None).await.pop() else { break };
+            let Some(to) = self.space.core(number).allocate_slots(claim, None).await.pop() else { break };
             let family = core.metadata.state().family_of(extent.volume);
             let control = self.clone();
             under_way.push(self.world.spawn(async move {
@@ -148,7 +148,7 @@ impl Control {
     }
 }
 
-impl PoolCore {
+impl BalancePool {
     /// The slot of an extent, if it has one that is not of this group. Of several extents that have it, it is the first's.
     fn slot_elsewhere(&self, extent: ExtentId, group: u32) -> Option<SlotRef> {
         let state = self.metadata.state();

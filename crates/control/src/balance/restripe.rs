@@ -12,11 +12,11 @@ use std::rc::Rc;
 use tier0_pool::PoolState;
 use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES, SlotRef};
 
+use super::{Balance, BalancePool};
 use crate::admin::{AdminError, RestripeStatus};
-use crate::administer::Done;
 use crate::balance::mover::{Purpose, count_moved};
+use crate::context::Done;
 use crate::message::command::{Move, ShardCommand};
-use crate::{Control, PoolCore};
 
 /// Extents that are looked at before others have their turn.
 const EXTENTS_AT_ONCE: usize = 4096;
@@ -110,7 +110,7 @@ impl Fill {
     }
 }
 
-impl Control {
+impl Balance {
     /// Starts or stops the restriping of a pool.
     pub(crate) fn restripe(self: &Rc<Self>, pool: Option<&str>, rate: Option<ByteCount>, stop: bool) -> Done {
         let number = self.pool_meant(pool)?;
@@ -196,7 +196,8 @@ impl Control {
         let mut moved = 0;
         let mut from = Some(ExtentId { volume: 0, index: 0 });
         while let Some(first) = from {
-            while core.rebuild.is_running() && !progress.stopping.get() {
+            while self.repair.is_rebuilding(number) && !progress.stopping.get() {
+                progress.make_way();
                 self.world.sleep(REBUILD_LOOK).await;
             }
             if progress.stopping.get() || core.metadata.failure().is_some() || !fill.is_uneven(|_| 1) {
@@ -213,7 +214,7 @@ impl Control {
     /// The extents in sets that hold more than others, with their sets; of those that have a slot together one.
     fn choose(
         &self,
-        core: &PoolCore,
+        core: &BalancePool,
         extents: Vec<(ExtentId, SlotRef)>,
         fill: &Fill,
     ) -> Vec<(ExtentId, SlotRef, u32)> {
@@ -239,7 +240,11 @@ impl Control {
         let (mut under_way, mut recalled) = (Vec::new(), false);
         for (extent, from, set) in extents {
             let permit = core.mover.enter(Purpose::Balance).await;
-            if core.restripe.stopping.get() || core.rebuild.is_running() {
+            if core.restripe.stopping.get() {
+                break;
+            }
+            if self.repair.is_rebuilding(number) {
+                core.restripe.make_way();
                 break;
             }
             let Some(to) = self.allocate_for(number, set, fill, &mut recalled).await else { continue };
@@ -276,16 +281,16 @@ impl Control {
 
     /// A free slot of a set. Shards have some in their slot reserves, which are recalled, once, before the set counts as full.
     async fn allocate_in(&self, number: usize, set: u32, recalled: &mut bool) -> Option<SlotRef> {
-        let allocated = self.pools[number].allocate_in(set).await;
+        let allocated = self.space.core(number).allocate_in(set).await;
         if allocated.is_some() || std::mem::replace(recalled, true) {
             return allocated;
         }
-        self.recall_slot_reserves(number).await;
-        self.pools[number].allocate_in(set).await
+        self.space.recall_slot_reserves(number).await;
+        self.space.core(number).allocate_in(set).await
     }
 
     /// How full the sets are, those included that join while this counts.
-    async fn fill(&self, core: &PoolCore) -> Fill {
+    async fn fill(&self, core: &BalancePool) -> Fill {
         let mut sets = Vec::new();
         while let Some(count) = core.used_slots(sets.len() as u32) {
             let group = core.metadata.state().group_number_of(sets.len() as u32);
@@ -297,13 +302,13 @@ impl Control {
 }
 
 impl RestripeProgress {
-    /// A rebuild is to begin: no more moves until it has ended.
+    /// A rebuild goes on: there are no moves until it has ended, and there has to be another pass then.
     pub(crate) fn make_way(&self) {
         self.goes_on.set(true);
     }
 }
 
-impl PoolCore {
+impl BalancePool {
     /// How far restriping is; `None` if none is going on.
     pub(crate) fn restripe_status(&self, now: Nanos) -> Option<RestripeStatus> {
         let progress = &self.restripe;

@@ -17,12 +17,12 @@ use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, named};
 use tier0_world::sync::Semaphore;
 use uuid::Uuid;
 
+use super::{Caches, CachesPool};
 use crate::admin::{AdminError, Severity};
-use crate::administer::Done;
-use crate::membership::named_drives::{not_written, replace_command};
+use crate::context::Done;
 use crate::message::command::ShardCommand;
 use crate::pool::ALL_PLACES;
-use crate::{Control, PoolCore};
+use crate::pool::{not_written, replace_command};
 
 /// How long a device is left alone that was disowned, before it is made anew; it doubles with each time.
 const REST_MIN: Nanos = Nanos::from_secs(30);
@@ -36,12 +36,12 @@ const RETRY: Nanos = Nanos::from_secs(1);
 /// device before.
 const DISOWNED: u64 = 2;
 
-impl Control {
+impl Caches {
     /// What the array file says of caches, by pool.
-    pub fn follow_caches(&self, wishes: &BTreeMap<String, CacheSettings>) {
-        for pool in &self.pools {
+    pub(crate) fn follow_caches(&self, wishes: &BTreeMap<String, CacheSettings>) {
+        for pool in &self.by_pool {
             let said = wishes.get(&pool.name);
-            *pool.core.flash_cache.wish.borrow_mut() = said.and_then(FlashCacheWish::of);
+            *pool.flash_cache.wish.borrow_mut() = said.and_then(FlashCacheWish::of);
         }
     }
 
@@ -328,7 +328,7 @@ impl Control {
                     tracing::warn!("a drive that leaves keeps its part of the flash cache: {error}");
                 }
             }
-            control.start_rebuilds(number);
+            control.repair.start_rebuilds(number);
         };
         self.world.spawn(end).detach();
     }
@@ -437,7 +437,7 @@ impl FlashCacheWish {
     }
 }
 
-impl PoolCore {
+impl CachesPool {
     /// The flash cache as it lies now; `None` if there is none.
     fn flash_cache_there(&self) -> Option<FlashCacheWish> {
         let state = self.metadata.state();

@@ -12,13 +12,13 @@ use tier0_pool::{
 use tier0_units::{ByteCount, SECTOR_BYTES, counted, named};
 use tier0_world::IoError;
 
+use super::{Caches, CachesPool};
 use crate::admin::AdminError;
-use crate::administer::Done;
+use crate::context::Done;
 use crate::message::command::ShardCommand;
 use crate::repair::placement::Placement;
-use crate::{Control, PoolCore};
 
-impl Control {
+impl Caches {
     /// Puts every copy of the log that lies on a drive that does not serve, or is to leave, onto another drive, as far as
     /// there is room: first the content, then the record that it counts. A copy that is whole is given up after that,
     /// where a ring may have one copy more. One that was given up for another that did not come to be is made again, where
@@ -32,11 +32,15 @@ impl Control {
         loop {
             let planned = {
                 let state = core.metadata.state();
-                plan(&state, &core.log_copies_given_up(), &core.log_members_wanted(&state))
+                plan(
+                    &state,
+                    &self.repair.core(number).log_copies_given_up(),
+                    &core.log_members_wanted(&state),
+                )
             };
             let Some(Plan { placement, from, to, is_whole, rings_are_full }) = planned else { return Ok(()) };
             if is_whole && rings_are_full {
-                self.core(number).give_up_log_copy(&self.pools[number], from).await?;
+                self.repair.core(number).give_up_log_copy(from).await?;
                 self.drop_log_copies(number, from as usize).await;
             }
             let member = to as usize;
@@ -53,17 +57,17 @@ impl Control {
             if is_whole {
                 self.drop_log_copies(number, from as usize).await;
             }
-            core.log_copy_counts(from, to);
+            self.repair.core(number).log_copy_counts(from, to);
             let (name, drive) = (&self.pools[number].name, core.drive_name(to));
             tracing::info!("pool {name:?}: drive {drive:?} has a copy of the write log");
         }
     }
 
     /// What the array file says of where logs are to lie.
-    pub fn follow_log_drives(&self, named: &BTreeMap<String, Vec<String>>) {
-        for pool in &self.pools {
+    pub(crate) fn follow_log_drives(&self, named: &BTreeMap<String, Vec<String>>) {
+        for pool in &self.by_pool {
             if let Some(drives) = named.get(&pool.name) {
-                pool.core.log_drives.borrow_mut().clone_from(drives);
+                pool.log_drives.borrow_mut().clone_from(drives);
             }
         }
     }
@@ -90,12 +94,19 @@ impl Control {
             }
         }
         *core.log_drives.borrow_mut() = drives.to_vec();
-        self.start_rebuilds(number);
+        self.repair.start_rebuilds(number);
         Ok(format!(
             "moving the write log of pool {pool} to {}; \"tier0 status\" shows its progress; set log_drives \
              in the array file too, or it moves back at the next start",
             named("drive", drives)
         ))
+    }
+
+    /// A copy of the log on a drive that is never believed again must not be the one a ring lives on.
+    pub(crate) async fn drop_log_copies(&self, pool: usize, member: usize) {
+        if self.upkeep.get() {
+            self.ask_all(|reply| ShardCommand::DropLogCopies { pool, member, reply }).await;
+        }
     }
 
     /// Has every shard make a copy of its ring on a drive equal to the others, and then the metadata name them.
@@ -105,7 +116,7 @@ impl Control {
         placement: LogPlacement,
         (from, to): (u32, u32),
     ) -> Result<(), IoError> {
-        let _under_way = self.core(number).place(Placement::LogCopy { from, to })?;
+        let _under_way = self.repair.core(number).place(Placement::LogCopy { from, to })?;
         let copy_of = |ring: &LogRing| ring.copies.iter().find(|copy| copy.member == to).copied();
         let places: Vec<LogCopy> =
             placement.rings.iter().map(|ring| copy_of(ring).expect("it was planned")).collect();
@@ -140,7 +151,7 @@ fn check_takes_log(state: &PoolState, pool: &str, name: &str) -> Result<(), Admi
     )))
 }
 
-impl PoolCore {
+impl CachesPool {
     /// The members whose drives are to hold the log, as far as the pool has them.
     pub(crate) fn log_members_wanted(&self, state: &PoolState) -> BTreeSet<u32> {
         let wanted = self.log_drives.borrow();

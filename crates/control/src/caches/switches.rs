@@ -13,9 +13,9 @@ use tier0_units::{WriteCache, named};
 use tier0_world::IoError;
 use tier0_world::sync::{MailSender, oneshot};
 
-use crate::Control;
+use super::Caches;
 use crate::admin::AdminError;
-use crate::administer::Done;
+use crate::context::Done;
 use crate::message::command::{CachingChange, ShardCommand};
 use crate::message::request::ShardRequest;
 use crate::volumes::lifecycle::Meant;
@@ -28,7 +28,7 @@ struct Switched {
     answers: Vec<oneshot::Receiver<Result<(), IoError>>>,
 }
 
-impl Control {
+impl Caches {
     /// Switches the caches of a volume, as far as something is said.
     pub(crate) async fn set_volume_cache(
         self: &Rc<Self>,
@@ -41,7 +41,7 @@ impl Control {
             write.map(|mode| format!("write cache {mode}")),
         ])?;
         let turn = self.turn.acquire(1).await;
-        let Meant { pool, record, number } = self.volume_meant(name)?;
+        let Meant { pool, record, number } = self.volumes.volume_meant(name)?;
         let records = MetaRecord::switch_caches(&record, read, write);
         let before = self.caching(pool).remove(&number);
         let switched = self.switch_caches(pool, records, write.is_some().then_some(number)).await?;
@@ -110,7 +110,7 @@ impl Control {
         let is_volatile = |caching: &Caching| caching.write == WriteCache::Volatile;
         let was_volatile = |change: &&CachingChange| before.get(&change.volume).is_some_and(is_volatile);
         for change in changes.iter().filter(|change| is_volatile(&change.caching) && !was_volatile(change)) {
-            self.offer_volume(change.volume).await?;
+            self.volumes.offer_volume(change.volume).await?;
         }
         // Shards are told before others have their turn, so that they switch in the order of the commits.
         let tell = |shard: &MailSender<ShardRequest>| {
@@ -135,7 +135,7 @@ impl Control {
         let stands = |change: &&CachingChange| now.get(&change.volume) == Some(&change.caching);
         for change in changes.iter().filter(|change| change.settles).filter(stands) {
             if change.caching.write != WriteCache::Volatile {
-                self.offer_volume(change.volume).await?;
+                self.volumes.offer_volume(change.volume).await?;
             }
         }
         Ok(())
@@ -143,10 +143,10 @@ impl Control {
 
     /// How the volumes of a pool use the caches, by their numbers in the array.
     fn caching(&self, pool: usize) -> BTreeMap<u32, Caching> {
-        let (state, numbers) = (self.core(pool).metadata.state(), self.volume_numbers.borrow());
+        let state = self.core(pool).metadata.state();
         let known = state
             .volumes()
-            .filter_map(|volume| Some((*numbers.get(&(pool, volume.number))?, state.caching(volume))));
+            .filter_map(|volume| Some((self.volumes.number_of(pool, volume.number)?, state.caching(volume))));
         known.collect()
     }
 

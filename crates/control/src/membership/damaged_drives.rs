@@ -8,16 +8,16 @@ use std::rc::Rc;
 use tier0_pool::PoolState;
 use tier0_units::Nanos;
 
-use crate::Control;
+use super::Membership;
 use crate::admin::{Health, Severity};
-use crate::membership::named_drives::replace_command;
 use crate::membership::opener::Damage;
+use crate::pool::replace_command;
 use crate::report::Findings;
 
 /// How often is looked.
 const LOOK: Nanos = Nanos::from_secs(10);
 
-impl Control {
+impl Membership {
     /// Looks for drives that were damaged or moved as long as the array runs.
     pub(crate) async fn watch_damaged_drives(self: Rc<Self>) {
         let Some(opener) = self.opener.clone() else { return };
@@ -62,18 +62,21 @@ impl Control {
             if regrown.is_empty() {
                 continue;
             }
-            core.unverified.add_overwritten(&regrown.iter().map(|(place, _)| *place).collect::<Vec<_>>());
+            self.repair
+                .core(number)
+                .unverified
+                .add_overwritten(&regrown.iter().map(|(place, _)| *place).collect::<Vec<_>>());
             for (_, name) in &regrown {
                 let what = "it has its size again, and what lay behind the end that it had may be gone";
                 let remedy = "a scrub repairs it from the other drives; look at its end (tier0 status)";
                 self.tell(Severity::Critical, format!("drive {name}"), what, remedy);
             }
-            self.start_scrub(number, None);
+            self.repair.start_scrub(number, None);
         }
     }
 
     /// The array ends, and the next start finds what lies there then: whatever was told before is told anew.
-    pub async fn tell_damaged_drives_at_the_end(&self) {
+    pub(crate) async fn tell_damaged_drives_at_the_end(&self) {
         let Some(opener) = &self.opener else { return };
         let mut damaged = opener.damaged();
         // A start tells itself of one that is too small.

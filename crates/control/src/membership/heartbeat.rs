@@ -10,13 +10,13 @@ use std::rc::Rc;
 
 use tier0_units::Nanos;
 
-use crate::Control;
+use super::Membership;
 use crate::message::command::ShardCommand;
 
 /// How often, where something was written.
 const PAUSE: Nanos = Nanos::from_secs(60);
 
-impl Control {
+impl Membership {
     /// Marks the drives of a pool as long as the array runs.
     pub(crate) async fn keep_heartbeat(self: Rc<Self>, number: usize) {
         let mut marked_at = 0;

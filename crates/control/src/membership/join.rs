@@ -14,16 +14,16 @@ use tier0_pool::{DriveClass, Member, MemberState, MetaRecord, PoolError, foreign
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
 use uuid::Uuid;
 
-use crate::Control;
+use super::Membership;
 use crate::admin::{AdminError, Severity};
-use crate::administer::Done;
+use crate::context::Done;
 use crate::membership::departed::departed_from;
-use crate::membership::named_drives::{can_return, not_written};
 use crate::membership::opener::{NewDrive, NotOpened};
 use crate::membership::rejoin::Content;
 use crate::membership::removal::lacking;
 use crate::message::command::ShardCommand;
 use crate::pool::ALL_PLACES;
+use crate::pool::{can_return, not_written};
 use crate::repair::guard_arbiter::MemberArbiter;
 
 /// How long a drive that joins may take to have what another program left on it erased: 20 MiB at most.
@@ -85,7 +85,7 @@ fn serves_already(new: &str, serving: &str, pool: &str) -> AdminError {
     ))
 }
 
-impl Control {
+impl Membership {
     pub(crate) async fn add_drive(
         self: &Rc<Self>,
         pool: Option<&str>,
@@ -243,7 +243,7 @@ impl Control {
     /// and one that has left cannot be taken back.
     fn known_as(&self, new: &str, id: Uuid) -> Option<AdminError> {
         self.pools.iter().find_map(|pool| {
-            let state = pool.core.metadata.state();
+            let state = pool.metadata.state();
             let (place, member) = (0u32..).zip(state.members()).find(|(_, member)| member.id == id)?;
             let (name, pool) = (&member.name, &pool.name);
             if member.is_active() {
@@ -281,7 +281,7 @@ impl Control {
     /// What lies at a path and is not tier0's was a drive of this array there, which has left, if there was one.
     fn had_departed(&self, path: &Path) -> Option<AdminError> {
         self.pools.iter().find_map(|pool| {
-            let state = pool.core.metadata.state();
+            let state = pool.metadata.state();
             let member = departed_from(&state, path)?;
             Some(AdminError::Held(format!(
                 "{path:?} is where drive {:?} lay until it left pool {:?}, and what it holds the array does not need; add \
@@ -436,7 +436,7 @@ impl Control {
     ///
     /// # Errors
     /// The pool does not take it, or its metadata cannot be written.
-    pub async fn join_handle(
+    pub(crate) async fn join_handle(
         self: &Rc<Self>,
         (pool, group): (usize, u32),
         name: &str,
@@ -455,7 +455,7 @@ impl Control {
     ///
     /// # Errors
     /// The pool does not take it, there is no such drive, or the metadata cannot be written.
-    pub async fn replace_handle(
+    pub(crate) async fn replace_handle(
         self: &Rc<Self>,
         old: &str,
         name: &str,
@@ -479,7 +479,7 @@ impl Control {
     /// the other one.
     async fn record_replaced(&self, number: usize, replaced: u32, by: u32) -> Result<(), AdminError> {
         let core = self.core(number);
-        core.replace_log_drive(&core.drive_name(replaced), &core.drive_name(by));
+        self.caches.core(number).replace_log_drive(&core.drive_name(replaced), &core.drive_name(by));
         // A task that has chosen a chunklet of it has recorded that by then.
         let _alone = core.column_places.acquire(ALL_PLACES).await;
         // Of another one that was replaced before, its successor may have been lost and forgotten meanwhile.
@@ -555,7 +555,7 @@ impl Control {
 
     /// A drive has joined a pool in every shard: what waits for a spare gets one, and the flash cache its part.
     pub(crate) fn member_joined(self: &Rc<Self>, number: usize) {
-        self.start_rebuilds(number);
-        self.restore_flash_cache(number);
+        self.repair.start_rebuilds(number);
+        self.caches.restore_flash_cache(number);
     }
 }

@@ -6,46 +6,28 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
-use tier0_pool::{Member, MemberState, PoolState};
+use tier0_pool::{Member, MemberState};
 use tier0_units::Nanos;
 use tier0_world::IoError;
 
+use super::Membership;
 use crate::admin::AdminError;
-use crate::administer::Done;
+use crate::context::Done;
 use crate::message::command::ShardCommand;
+use crate::pool::{can_return, replace_command};
 use crate::repair::arbiter::Objection;
 use crate::report::sets_tolerance;
-use crate::{Control, TRY_PAUSE};
 
 /// How often one looks whether the state knows of a loss: for 5 s.
 const STATE_TRIES: u32 = 5000;
+const STATE_PAUSE: Nanos = Nanos::from_millis(1);
 /// More drives are not named in a message.
 const NAMED_MAX: usize = 12;
-
-pub(crate) fn not_written(error: IoError) -> AdminError {
-    AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
-}
-
-/// The command that puts another drive in the place of this one.
-pub(crate) fn replace_command(drive: &str) -> String {
-    format!("tier0 drive replace ARRAY {drive} --name NEW --path PATH")
-}
-
-/// Whether a member is lost and could be taken back, as far as the pool knows: it is not being removed, and no other one has
-/// its name, or serves from where it lay.
-pub(crate) fn can_return(state: &PoolState, place: u32) -> bool {
-    let lost = state.member(place).filter(|member| member.state == MemberState::Lost && !member.leaving);
-    lost.is_some_and(|lost| {
-        let has_its_place = |other: &Member| !other.path.is_empty() && other.path == lost.path;
-        let stands_in = |other: &Member| other.name == lost.name || has_its_place(other);
-        !state.members().iter().any(|other| other.is_active() && stands_in(other))
-    })
-}
 
 /// How long a status waits to hear whether the files of lost drives are there.
 const GONE_LIMIT: Nanos = Nanos::from_secs(1);
 
-impl Control {
+impl Membership {
     /// Lost drives of a pool that could be taken back, but that nothing lies where they lay.
     pub(crate) async fn gone_drives(&self, number: usize) -> BTreeSet<u32> {
         let Some(opener) = &self.opener else { return BTreeSet::new() };
@@ -96,7 +78,7 @@ impl Control {
     /// Decides that the array does without this drive from now on.
     pub(crate) async fn fail_member(self: &Rc<Self>, number: usize, place: u32) -> Result<(), AdminError> {
         let name = self.core(number).drive_name(place);
-        let failed = self.fail_in_turn(number, place).await;
+        let failed = self.repair.fail_in_turn(number, place).await;
         failed.map_err(|objection| self.not_without(number, &name, &objection))
     }
 
@@ -109,7 +91,7 @@ impl Control {
         if state != MemberState::Active {
             return Ok(());
         }
-        let objection = self.core(number).objection(&self.pools[number], &BTreeSet::from([place]));
+        let objection = self.repair.core(number).objection(&BTreeSet::from([place]));
         objection.map_err(|text| self.not_without(number, name, &Objection::Lacking(text)))
     }
 
@@ -136,7 +118,7 @@ impl Control {
             );
         }
         let mut remedies = Vec::new();
-        if core.rebuild.is_running() {
+        if self.repair.is_rebuilding(number) {
             remedies.push("wait for the rebuild (tier0 status)");
         }
         let is_lost = |(place, member): (usize, &Member)| {
@@ -160,13 +142,13 @@ impl Control {
             self.ask_all(|reply| ShardCommand::GiveUpDrive { pool: number, member: place as usize, reply })
                 .await;
         }
-        self.drop_log_copies(number, place as usize).await;
+        self.caches.drop_log_copies(number, place as usize).await;
         // The superblocks know; the state follows when the journal takes records, which it does not while a new one is made.
         for _ in 0..STATE_TRIES {
             if !core.metadata.state().is_active(place) || core.metadata.failure().is_some() {
                 return;
             }
-            self.world.sleep(TRY_PAUSE).await;
+            self.world.sleep(STATE_PAUSE).await;
         }
     }
 
@@ -181,11 +163,11 @@ impl Control {
                 replace_command(name)
             )));
         }
-        self.check_verified(number, place)?;
+        self.repair.check_verified(number, place)?;
         self.fail_member(number, place).await?;
-        self.core(number).taken_out.borrow_mut().insert(place);
+        self.repair.core(number).taken_out.borrow_mut().insert(place);
         self.take_out(number, place).await;
-        self.start_rebuilds(number);
+        self.repair.start_rebuilds(number);
         Ok(format!("failed drive {name}; \"tier0 status\" shows the rebuild"))
     }
 }

@@ -7,7 +7,7 @@ use tier0_pool::Member;
 use tier0_pool::metadata::superblock;
 use tier0_units::named;
 
-use crate::Control;
+use super::Membership;
 use crate::admin::AdminError;
 use crate::membership::opener::{NewDrive, OtherPlace};
 
@@ -20,7 +20,7 @@ pub(crate) enum PathSource {
     Superblocks,
 }
 
-impl Control {
+impl Membership {
     /// Checks that a drive which lies at `path` and is to be taken back as `name` is not the original's.
     ///
     /// # Errors

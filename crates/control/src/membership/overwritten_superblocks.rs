@@ -11,13 +11,13 @@ use futures_util::future::join_all;
 use tier0_drive::guard::Standing;
 use tier0_units::{Nanos, named};
 
-use crate::Control;
+use super::Membership;
 use crate::admin::Severity;
 
 /// How often is looked.
 const LOOK: Nanos = Nanos::from_secs(10);
 
-impl Control {
+impl Membership {
     /// Looks at the metadata on a pool's drives as long as the array runs.
     pub(crate) async fn watch_fronts(self: Rc<Self>, number: usize) {
         loop {
@@ -49,7 +49,7 @@ impl Control {
         if names.is_empty() {
             return;
         }
-        core.unverified.add_overwritten(&overwritten);
+        self.repair.core(number).unverified.add_overwritten(&overwritten);
         let drives = named("drive", &names);
         let fronts = if names.len() == 1 { "its front was" } else { "their fronts were" };
         let fact = format!("{fronts} overwritten from outside while the array serves");
@@ -60,7 +60,7 @@ impl Control {
                 let remedy = "find out what wrote to the drives and stop it; look at the end of the scrub (tier0 status)";
                 self.tell(Severity::Critical, thing, what, remedy);
                 // One that is going on has read a part before: another one follows it.
-                self.start_scrub(number, None);
+                self.repair.start_scrub(number, None);
             }
             Err(error) => {
                 let what = format!("{fact}, and the metadata cannot be written anew: {error}");

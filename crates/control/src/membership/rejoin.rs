@@ -18,16 +18,17 @@ use tier0_pool::{ChunkletAddress, MemberState, MetaRecord};
 use tier0_units::SectorCount;
 use tier0_world::IoError;
 
+use super::{Membership, MembershipPool};
 use crate::admin::{AdminError, Severity};
-use crate::administer::Done;
+use crate::context::Done;
 use crate::membership::join::Origin;
 use crate::membership::opener::NotOpened;
 use crate::membership::original_array::PathSource;
 use crate::pool::ALL_PLACES;
+use crate::pool::Pool;
 use crate::repair::placement::Placement;
-use crate::{Control, PoolCore};
 
-impl Control {
+impl Membership {
     /// Takes back a drive that was lost and answers again; its old place is forgotten. It lies at `path`, or where the array
     /// file has it, or where it was last. With `force` also one that went on by itself meanwhile: what it holds of that is
     /// lost.
@@ -122,8 +123,8 @@ impl Control {
         });
         let brought =
             self.bring_in((number, group), name, new, Origin::Returns { from: place, content }).await;
-        self.finish_rejoins(number).await?;
-        self.start_rebuilds(number);
+        self.repair.finish_rejoins(number).await?;
+        self.repair.start_rebuilds(number);
         brought?;
         let what = format!("back in pool {}", self.pools[number].name);
         self.tell(Severity::Info, format!("drive {name}"), what, "");
@@ -147,7 +148,7 @@ impl Control {
     ///
     /// # Errors
     /// It cannot join, or what it lacks cannot be rebuilt.
-    pub async fn rejoin_handle(
+    pub(crate) async fn rejoin_handle(
         self: &Rc<Self>,
         pool: usize,
         name: &str,
@@ -167,7 +168,7 @@ impl Control {
         if let (Some(place), Some(content)) = (before, content) {
             let returned = self.return_columns(pool, (place, content), member as u32).await;
             returned.map_err(|error| AdminError::failed(error.to_string()))?;
-            self.set_leaving(pool, place, true).await?;
+            self.pool(pool).set_leaving(place, true).await?;
         }
         self.member_joined(pool);
         Ok(())
@@ -237,7 +238,7 @@ impl Control {
         };
         let is_as_it_was = content == Content::Unchanged;
         if is_as_it_was {
-            core.unverified.add(from);
+            self.repair.core(number).unverified.add(from);
         }
         let mut returned = 0;
         for (set, column, old) in columns {
@@ -251,12 +252,12 @@ impl Control {
                 (state.return_record((set, column), target), was_nowhere_else)
             };
             let Some(record) = record else { continue };
-            let (index, place) = PoolCore::column(set, column);
+            let (index, place) = Pool::column(set, column);
             let placing = Placement::Column { set: index, column: place, to };
-            let _under_way = core.place(placing)?;
+            let _under_way = self.repair.core(number).place(placing)?;
             let is_whole = matches!(record, MetaRecord::ColumnEvacuating { .. });
             if is_as_it_was && was_nowhere_else {
-                core.returned.borrow_mut().insert((set, column), target);
+                self.repair.core(number).returned.borrow_mut().insert((set, column), target);
             }
             core.commit(vec![record]).await?;
             match is_whole {
@@ -280,7 +281,7 @@ impl Control {
     }
 }
 
-impl PoolCore {
+impl MembershipPool {
     /// Until this is dropped, the drive of a lost member joins: not every shard has it yet.
     pub(crate) fn rejoins(&self, lost: u32) -> Rejoining<'_> {
         self.rejoining.set(Some(lost));
@@ -301,16 +302,6 @@ impl PoolCore {
         let members = state.members_by_place().filter(|(_, member)| Some(&*member.name) != joining);
         let members = members.map(|(place, _)| place);
         members.filter_map(|place| Some((place, state.serves_as(place)?))).filter(is_due).collect()
-    }
-
-    /// Whether a column is being rebuilt where it was until its drive was lost, and has been nowhere else since.
-    pub(crate) fn has_returned(&self, set: u32, column: u32, target: ChunkletAddress) -> bool {
-        self.returned.borrow().get(&(set, column)) == Some(&target)
-    }
-
-    /// A column is rebuilt, or is to lie elsewhere: what its old chunklet holds gets old from now on.
-    pub(crate) fn forget_return(&self, set: u32, column: u32) {
-        self.returned.borrow_mut().remove(&(set, column));
     }
 }
 

@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 use tier0_pool::PoolState;
 use tier0_units::Nanos;
 
-use crate::Control;
+use super::Membership;
 use crate::admin::{Event, Health, Severity};
 use crate::membership::opener::RelocatedDrive;
 use crate::report::Findings;
@@ -55,7 +55,7 @@ impl RelocatedDrive {
     }
 }
 
-impl Control {
+impl Membership {
     /// Looks which drives that serve have been moved, tells which have been since the last look, and which lie again where they
     /// were opened.
     pub(crate) async fn look_at_moved_drives(&self) {

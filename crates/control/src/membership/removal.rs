@@ -15,15 +15,16 @@ use tier0_units::{ByteCount, SECTOR_BYTES, counted};
 use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
+use super::Membership;
 use crate::admin::{AdminError, Health, Severity};
-use crate::administer::Done;
 use crate::caches::log_placement;
+use crate::context::Done;
 use crate::membership::join::NewPlace;
-use crate::membership::named_drives::replace_command;
 use crate::message::command::ShardCommand;
+use crate::pool::replace_command;
+use crate::repair::RepairPool;
 use crate::report::{Findings, to_group, which_groups};
 use crate::space::rules::Spares;
-use crate::{Control, PoolCore};
 
 /// How a drive is to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub(crate) fn lacking(state: &PoolState, member: u32) -> Option<String> {
 
 impl Findings {
     /// Drives that are to leave and cannot.
-    pub(crate) fn look_at_leaving(&mut self, state: &PoolState, core: &PoolCore) {
+    pub(crate) fn look_at_leaving(&mut self, state: &PoolState, core: &RepairPool) {
         if core.rebuild.is_running() {
             return;
         }
@@ -78,7 +79,7 @@ impl Findings {
 const NOT_ERASED: &str = "; it has no space, so its superblock cannot be erased, and a start that finds it tells of it as of \
     a drive that was taken out: delete its file, overwrite the first and the last MiB of the device, or use it again with --force";
 
-impl Control {
+impl Membership {
     /// Has a drive leave; or stay, if it is leaving.
     pub(crate) async fn remove_drive(self: &Rc<Self>, name: &str, leave: Removal) -> Done {
         let (number, place, state) = self.member_named(name)?;
@@ -96,7 +97,7 @@ impl Control {
         let to_disk = {
             let core = self.core(number);
             let state = core.metadata.state();
-            let wanted = core.log_members_wanted(&state);
+            let wanted = self.caches.core(number).log_members_wanted(&state);
             log_placement::goes_to_disk(&state, place, &wanted)
                 .map(|told| format!("; {told}"))
                 .unwrap_or_default()
@@ -111,7 +112,7 @@ impl Control {
                 format!("; then {shortage}: add a drive (tier0 drive add{group})")
             })
             .unwrap_or_default();
-        self.start_rebuilds(number);
+        self.repair.start_rebuilds(number);
         let done = match (state, leave) {
             (MemberState::Lost, _) if is_needed => format!(
                 "drive {name} is lost and is forgotten as soon as what it held is rebuilt; what it may hold of lost pages is \
@@ -150,7 +151,7 @@ impl Control {
         let (number, place, state) = self.member_named(name)?;
         let leaving = self.core(number).metadata.state().member(place).is_some_and(|member| member.leaving);
         if state != MemberState::Active && leaving {
-            self.set_leaving(number, place, false).await?;
+            self.pool(number).set_leaving(place, false).await?;
             self.core(number).leaving.borrow_mut().remove(&place);
             let kept = self.core(number).lost_places_of(place);
             self.core(number).given_up.borrow_mut().retain(|place| !kept.contains(place));
@@ -168,9 +169,9 @@ impl Control {
         if !leaving {
             return Ok(format!("drive {name} is not being emptied; there is nothing to stop"));
         }
-        self.set_leaving(number, place, false).await?;
+        self.pool(number).set_leaving(place, false).await?;
         // Its copy of the log may have been given up already.
-        self.start_rebuilds(number);
+        self.repair.start_rebuilds(number);
         Ok(format!("drive {name} stays; what is being copied goes to its new place, and no more is begun"))
     }
 
@@ -210,28 +211,28 @@ impl Control {
         (old, leaving): (&str, u32),
         name: &str,
     ) -> Done {
-        self.core(number).replace_flash_cache_drive(old, name);
+        self.caches.core(number).replace_flash_cache_drive(old, name);
         // It may have been lost meanwhile, or others that had room.
         let (_, _, state) = self.member_named(old)?;
         if state == MemberState::Active
             && let Err(error) = self.check_room(number, leaving, old)
         {
             // Its columns stay with it; the new drive was to have them.
-            self.set_leaving(number, leaving, false).await?;
+            self.pool(number).set_leaving(leaving, false).await?;
             return Err(AdminError::failed(format!(
                 "drive {name:?} is in the pool, and {old:?} stays: {error}"
             )));
         }
         if self.core(number).may_be_needed(leaving) {
-            self.start_rebuilds(number);
+            self.repair.start_rebuilds(number);
             return Ok(format!(
                 "drive {name} is in the pool; {old} stays known, because it is lost and may hold what is right of pages of which no \
                  copy is: take it back (tier0 drive rejoin), or give up what it holds (tier0 drive remove ARRAY {old} --force)"
             ));
         }
         self.send_away(number, leaving, state, Removal::CopyFirst).await?;
-        self.start_rebuilds(number);
-        self.restore_flash_cache(number);
+        self.repair.start_rebuilds(number);
+        self.caches.restore_flash_cache(number);
         Ok(match state {
             MemberState::Active => format!(
                 "drive {name} is in the pool; what {old} holds is copied, as \"tier0 status\" shows, then it is forgotten; \
@@ -256,7 +257,7 @@ impl Control {
             )));
         }
         // What is sure to be refused is not advised.
-        let at_once = match core.objection(&self.pools[number], &BTreeSet::from([place])) {
+        let at_once = match self.repair.core(number).objection(&BTreeSet::from([place])) {
             Ok(()) => ", or take it out at once and be less redundant (--force)",
             Err(_) => "",
         };
@@ -282,33 +283,18 @@ impl Control {
         if at_once {
             self.fail_member(number, place).await?;
         } else {
-            self.take_flash_cache_from(number, place).await?;
+            self.caches.take_flash_cache_from(number, place).await?;
         }
         let is_recorded = core.metadata.state().member(place).is_some_and(|member| member.leaving);
         if !is_recorded {
-            self.set_leaving(number, place, true).await?;
+            self.pool(number).set_leaving(place, true).await?;
         }
         core.leaving.borrow_mut().insert(place, drive);
         if at_once {
-            core.taken_out.borrow_mut().insert(place);
+            self.repair.core(number).taken_out.borrow_mut().insert(place);
             self.take_out(number, place).await;
         }
         Ok(())
-    }
-
-    pub(crate) async fn set_leaving(
-        &self,
-        number: usize,
-        place: u32,
-        leaving: bool,
-    ) -> Result<(), AdminError> {
-        let core = self.core(number);
-        // A task that has chosen a chunklet of it has recorded that by then.
-        let _alone = core.column_places.acquire(crate::pool::ALL_PLACES).await;
-        let record = MetaRecord::MemberLeaving { member: place, leaving };
-        core.commit(vec![record])
-            .await
-            .map_err(|error| AdminError::failed(format!("the pool's metadata cannot be written: {error}")))
     }
 
     /// Forgets the members that are to leave and hold nothing any more, of lost pages neither unless that is given up. The
@@ -321,7 +307,9 @@ impl Control {
             let leaving = (0u32..).zip(state.members()).filter(leaves).map(|(place, _)| place);
             let is_given_up = |place: &u32| core.given_up.borrow().contains(place);
             let is_kept = |place: &u32| core.may_be_needed(*place) && !is_given_up(place);
-            leaving.filter(|place| !core.unverified.holds(&state, *place) && !is_kept(place)).collect()
+            leaving
+                .filter(|place| !self.repair.core(number).unverified.holds(&state, *place) && !is_kept(place))
+                .collect()
         };
         for place in leaving {
             let record = MetaRecord::MemberRemoved { member: place };

@@ -21,12 +21,14 @@ use tier0_units::Nanos;
 use tier0_world::sync::Semaphore;
 use tier0_world::{IoError, PlantedBug, planted};
 
-use crate::membership::witness::{SplitRecord, Waiting};
+use super::{Repair, RepairPool};
+use crate::admin::Severity;
+use crate::pauses::RESPITE;
+use crate::pool::replace_command;
 use crate::repair::guard_arbiter::look;
-use crate::repair::pause::RESPITE;
 use crate::repair::placement::PendingPlacements;
 use crate::repair::verification::were;
-use crate::{Control, PoolControl, PoolCore};
+use crate::repair::witness::{SplitRecord, Waiting};
 
 /// How long after one attempt the witness is told again of what did not come to pass.
 const TELL_PAUSE: Nanos = Nanos::from_secs(10);
@@ -90,18 +92,18 @@ impl FailureArbiter {
     }
 }
 
-impl PoolCore {
+impl RepairPool {
     /// The copy of the log that a member has counts no more: it makes room for another one. No verdict relies on it from now
     /// on.
     ///
     /// # Errors
     /// When the others would not suffice: [`IoError::Gone`], and it goes on counting.
-    pub(crate) async fn give_up_log_copy(&self, pool: &PoolControl, member: u32) -> Result<(), IoError> {
+    pub(crate) async fn give_up_log_copy(&self, member: u32) -> Result<(), IoError> {
         let _turn = self.arbiter.turn.acquire(1).await;
         if !self.arbiter.log_given_up.borrow_mut().insert(member) {
             return Ok(());
         }
-        let suffices = self.objection(pool, &BTreeSet::new());
+        let suffices = self.objection(&BTreeSet::new());
         if let Err(objection) = suffices {
             tracing::warn!("a copy of the write log cannot move now: {objection}");
             self.arbiter.log_given_up.borrow_mut().remove(&member);
@@ -123,20 +125,15 @@ impl PoolCore {
     }
 
     /// What speaks against doing without these members besides those that are lost already, as half a sentence.
-    pub(crate) fn objection(&self, pool: &PoolControl, without: &BTreeSet<u32>) -> Result<(), String> {
-        self.objection_with(pool, without, &BTreeSet::new())
+    pub(crate) fn objection(&self, without: &BTreeSet<u32>) -> Result<(), String> {
+        self.objection_with(without, &BTreeSet::new())
     }
 
     /// The same where these members' data may be old ([`crate::repair::verification`]).
-    fn objection_with(
-        &self,
-        pool: &PoolControl,
-        without: &BTreeSet<u32>,
-        doubtful: &BTreeSet<u32>,
-    ) -> Result<(), String> {
+    fn objection_with(&self, without: &BTreeSet<u32>, doubtful: &BTreeSet<u32>) -> Result<(), String> {
         let failed = self.arbiter.failed.borrow();
         let gone = |member: u32| {
-            without.contains(&member) || failed.contains(&member) || pool.lost.is_lost(member as usize)
+            without.contains(&member) || failed.contains(&member) || self.lost.is_lost(member as usize)
         };
         let state = self.metadata.state();
         let sets = &self.shape.sets;
@@ -185,14 +182,13 @@ enum Asked {
     ByAdministrator,
 }
 
-impl Control {
+impl Repair {
     /// Arbitrates a member that has failed with `error` for longer than its patience. Ends when the verdict counts.
     pub(crate) async fn arbitrate(self: &Rc<Self>, number: usize, member: usize, error: IoError) -> Verdict {
-        let pool = &self.pools[number];
-        let core = &pool.core;
+        let core = self.core(number);
         let place = member as u32;
         let asked = self.world.now();
-        let known = || pool.lost.is_lost(member) || core.arbiter.failed.borrow().contains(&place);
+        let known = || core.lost.is_lost(member) || core.arbiter.failed.borrow().contains(&place);
         if !known() {
             let _turn = core.arbiter.turn.acquire(1).await;
             // The guards of other shards have asked the same.
@@ -212,7 +208,7 @@ impl Control {
                 }
             }
         }
-        match pool.lose(member, error).await {
+        match core.lose(member, error).await {
             true => Verdict::Lost,
             false => Verdict::Wait,
         }
@@ -224,14 +220,14 @@ impl Control {
     /// # Errors
     /// It may be.
     fn check_only_right(&self, number: usize, member: u32) -> Result<(), Objection> {
-        let (pool, core) = (&self.pools[number], self.core(number));
+        let core = self.core(number);
         let doubtful = core.unverified.members_of_this_run(&core.metadata.state());
         let without = BTreeSet::from([member]);
-        if doubtful.is_empty() || core.objection(pool, &without).is_err() {
+        if doubtful.is_empty() || core.objection(&without).is_err() {
             return Ok(());
         }
         let names: Vec<String> = doubtful.iter().map(|place| core.drive_name(*place)).collect();
-        core.objection_with(pool, &without, &doubtful).map_err(|_| {
+        core.objection_with(&without, &doubtful).map_err(|_| {
             Objection::Lacking(format!(
                 "what it holds may be all that is right, for {} taken back, or overwritten, and not verified yet; if it does not come back, \
                  do without it all the same (tier0 drive remove --force)",
@@ -266,7 +262,7 @@ impl Control {
         }
         let mut without = silent.clone();
         without.insert(member);
-        core.objection(&self.pools[number], &without).map_err(|objection| {
+        core.objection(&without).map_err(|objection| {
             let names: Vec<String> = silent.iter().map(|place| core.drive_name(*place)).collect();
             Objection::Lacking(match &names[..] {
                 [] => objection,
@@ -398,5 +394,28 @@ impl Control {
             self.world.spawn(async move { drop(Seen::read(&drive).await) }).detach();
         }
         !knows
+    }
+
+    /// Tells that a member is lost, once the others know.
+    pub(crate) fn tell_lost(&self, number: usize, member: usize) {
+        let core = self.core(number);
+        let member = member as u32;
+        core.lost_at.borrow_mut().entry(member).or_insert_with(|| self.world.now());
+        let known = core.pauses.health(member).and_then(|health| health.last_error);
+        let why = match core.taken_out.borrow().contains(&member) {
+            true => " (it was taken out)".to_owned(),
+            false => known.map_or_else(String::new, |error| format!(" ({error})")),
+        };
+        let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
+        let leaves = core.metadata.state().member(member).is_some_and(|lost| lost.leaving);
+        let remedy = match leaves {
+            // It was removed on purpose.
+            true => String::new(),
+            false => {
+                let replace = replace_command(&core.drive_name(member));
+                format!("take it back if it answers (tier0 drive rejoin), or replace it ({replace})")
+            }
+        };
+        self.tell(Severity::Critical, format!("drive {}", core.drive_name(member)), what, remedy);
     }
 }

@@ -7,11 +7,13 @@ use std::rc::Rc;
 use tier0_pool::{Member, MemberState, PoolState};
 use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, named};
 
+use super::Repair;
 use crate::admin::{Health, IntegrityStatus, LostRange};
 use crate::message::command::{LostSectors, ShardCommand};
+use crate::message::control::SlotRebuiltNote;
 use crate::message::scrub::ScrubShared;
 use crate::report::Findings;
-use crate::{Control, PoolCore};
+use tier0_world::IoError;
 
 /// Ranges that status lists.
 const RANGES_MAX: usize = 4096;
@@ -58,7 +60,7 @@ pub(crate) fn remedy_for_lost_pages(state: &PoolState, is_under_way: bool) -> St
     )
 }
 
-impl Control {
+impl Repair {
     /// Has the drives know of pages of which no copy is right, as long as the array runs.
     pub(crate) async fn watch_lost_pages(self: Rc<Self>, number: usize) {
         loop {
@@ -108,6 +110,15 @@ impl Control {
         core.pauses.since().is_none() && self.remember_lost_pages(number, true).await
     }
 
+    /// Remembers that a slot is rebuilt. If it has lost pages, they must be known before; it is rebuilt again later if that cannot
+    /// be remembered, and does not keep others from it.
+    pub(crate) async fn slot_rebuilt(&self, note: &SlotRebuiltNote) -> Result<(), IoError> {
+        match !note.has_lost_pages || self.rebuild_met_lost_pages(note.pool).await {
+            true => self.core(note.pool).slot_rebuilt(note).await,
+            false => Err(IoError::Timeout),
+        }
+    }
+
     async fn remember_lost_pages(&self, number: usize, are_there: bool) -> bool {
         if are_there {
             let told = &self.core(number).rebuild.losses_told;
@@ -119,26 +130,6 @@ impl Control {
             tracing::error!("pool {pool:?}: that pages are lost cannot be remembered: {error}");
         }
         remembered.is_ok()
-    }
-}
-
-impl PoolCore {
-    /// Whether the drive of a lost member may hold what is right of pages of which no copy is: what it held was not rebuilt
-    /// elsewhere, or while pages were lost. It may have been lost more than once.
-    pub(crate) fn may_be_needed(&self, place: u32) -> bool {
-        let places = self.lost_places_of(place);
-        let state = self.metadata.state();
-        let holds = |place: &u32| state.returning(*place).next().is_some();
-        self.metadata.has_lost_pages() && places.iter().any(holds)
-    }
-
-    /// The lost members that a lost member's drive has been, this one included; empty for one that is not lost.
-    pub(crate) fn lost_places_of(&self, place: u32) -> Vec<u32> {
-        let state = self.metadata.state();
-        let lost = |member: &&Member| member.state == MemberState::Lost;
-        let Some(own) = state.member(place).filter(lost) else { return Vec::new() };
-        let is_it = |(_, member): &(u32, &Member)| lost(member) && member.name == own.name;
-        state.members_by_place().filter(is_it).map(|(place, _)| place).collect()
     }
 }
 

@@ -11,9 +11,9 @@ use tier0_integrity::{TableEvent, TableFault};
 use tier0_raid::io::{PageFault, RepairEvent, RepairSource};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
 
+use super::{Repair, RepairPool};
 use crate::admin::Severity;
 use crate::events::EventId;
-use crate::{Control, PoolCore};
 
 /// Findings behind the first of which an event names the places; the others are counted.
 const NAMED_MAX: usize = 4;
@@ -110,7 +110,7 @@ impl PageErrors {
     }
 }
 
-impl Control {
+impl Repair {
     /// A pass of a scrub begins: what it finds are events of its own.
     pub(crate) fn begin_findings(&self, number: usize) {
         self.end_findings(number);
@@ -184,7 +184,7 @@ impl Control {
     }
 }
 
-impl Control {
+impl Repair {
     /// A page was wrong.
     pub(crate) fn note_page_error(&self, number: usize, event: &RepairEvent) {
         let core = self.core(number);
@@ -217,7 +217,7 @@ impl Control {
     }
 }
 
-impl Control {
+impl Repair {
     /// A copy of a slot's table was wrong, and is written again.
     pub(crate) fn note_table_error(&self, number: usize, event: &TableEvent) {
         let core = self.core(number);
@@ -255,7 +255,7 @@ impl Control {
     }
 }
 
-impl PoolCore {
+impl RepairPool {
     /// The volumes that have a slot, as "db" or "db (and test, which shares it)", and which of their extents lies there.
     fn tenant_of(&self, slot: u64) -> Option<(String, ExtentId)> {
         let state = self.metadata.state();

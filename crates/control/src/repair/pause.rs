@@ -6,153 +6,22 @@
 //!
 //! One task per pool looks at what the guards know of its drives, in steps of a second, and tells what has changed.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use tier0_drive::DriveHandle;
-use tier0_drive::guard::{Health, HealthSnapshot, Standing};
+use tier0_drive::guard::{HealthSnapshot, Standing};
 use tier0_units::{Nanos, named};
 use tier0_world::IoError;
 
+use super::{Repair, RepairPool};
 use crate::admin::{PauseStatus, Severity};
 use crate::message::command::{Refused, ShardCommand};
+use crate::pauses::Awaited;
 use crate::report_drives::Full;
-use crate::{Control, PoolCore};
 
-/// How often drives are looked at.
-const LOOK: Nanos = Nanos::from_secs(1);
-/// The same while a pool is paused: hosts wait for the end.
+/// How often paused pools are looked at: hosts wait for the end.
 const LOOK_PAUSED: Nanos = Nanos::from_millis(100);
 
-/// Drives that were away together seldom come back in the same moment: when the first of them answers, the others get this
-/// much time before one of them is arbitrated.
-pub(crate) const RESPITE: Nanos = Nanos::from_secs(10);
-
-/// The drives that a pool waits for, and what is known of all of them.
-#[derive(Default)]
-pub(crate) struct Pauses {
-    awaited: RefCell<BTreeMap<u32, Awaited>>,
-    /// Drives that events have named as waited for in this pause.
-    named: RefCell<BTreeSet<u32>>,
-    /// Since when some drive of a pause answers again while others are still waited for.
-    returned_at: Cell<Option<Nanos>>,
-    /// Since when the backing stores of serving drives have been full.
-    full_since: RefCell<BTreeMap<u32, Nanos>>,
-    /// What hosts are refused at present, by lane of the log.
-    refused: RefCell<Vec<Refused>>,
-    /// By member, where its drive has a guard.
-    healths: RefCell<BTreeMap<u32, Arc<Health>>>,
-    /// Members whose drives are block devices.
-    devices: RefCell<BTreeSet<u32>>,
-    /// What has been told of them.
-    told: RefCell<BTreeMap<u32, HealthSnapshot>>,
-}
-
-/// A drive that is waited for.
-struct Awaited {
-    since: Nanos,
-    /// Why it is not done without.
-    reason: String,
-}
-
-impl Pauses {
-    /// A member's drive, whose guard knows how it does.
-    pub(crate) fn watch(&self, member: u32, drive: &DriveHandle) {
-        if let Some(guard) = drive.guard() {
-            self.healths.borrow_mut().insert(member, guard.health().clone());
-        }
-        // Asked now, when the drive has just been opened: later its directory may hang.
-        if !drive.world().is_virtual() && is_device(Path::new(&drive.info().name)) {
-            self.devices.borrow_mut().insert(member);
-        }
-    }
-
-    /// Whether guards stand before the drives.
-    pub(crate) fn has_guards(&self) -> bool {
-        !self.healths.borrow().is_empty()
-    }
-
-    /// What is known of a member's drive, where it has a guard.
-    pub(crate) fn health(&self, member: u32) -> Option<HealthSnapshot> {
-        self.healths.borrow().get(&member).map(|health| health.snapshot())
-    }
-
-    /// The health of a member's drive that is to be closed, unless writes from before it was lost may still change it.
-    pub(crate) fn forget(&self, member: u32) -> Option<Arc<Health>> {
-        let mut healths = self.healths.borrow_mut();
-        let is_quiet = healths.get(&member).is_some_and(|health| health.strays() == 0);
-        is_quiet.then(|| healths.remove(&member)).flatten()
-    }
-
-    /// Whether a member's drive is a block device.
-    pub(crate) fn is_on_device(&self, member: u32) -> bool {
-        self.devices.borrow().contains(&member)
-    }
-
-    /// Whether the pool waits for this drive.
-    pub(crate) fn awaits(&self, member: u32) -> bool {
-        self.awaited.borrow().contains_key(&member)
-    }
-
-    /// Whether the pool waits for other drives than this one, of which none has come back yet.
-    pub(crate) fn awaits_others_than(&self, member: u32) -> bool {
-        self.returned_at.get().is_none() && self.awaited.borrow().keys().any(|other| *other != member)
-    }
-
-    /// Some drive of the pause answers again.
-    pub(crate) fn note_return(&self, now: Nanos) {
-        self.returned_at.set(self.returned_at.get().or(Some(now)));
-    }
-
-    /// Those that had come back are away again.
-    pub(crate) fn forget_return(&self) {
-        self.returned_at.set(None);
-    }
-
-    /// Whether the drives that are still waited for have time to come back, because others just have.
-    pub(crate) fn has_respite(&self, now: Nanos) -> bool {
-        self.returned_at.get().is_some_and(|at| now.saturating_sub(at) < RESPITE)
-    }
-
-    /// Since when the pool is paused, if it is.
-    pub(crate) fn since(&self) -> Option<Nanos> {
-        self.awaited.borrow().values().map(|awaited| awaited.since).min()
-    }
-
-    /// A member was taken out. What waits for space on its drive fails then: no error would ever ask for a verdict on it.
-    pub(crate) fn end_waits_for_space(&self, member: u32, now: Nanos) {
-        let health = self.healths.borrow().get(&member).cloned();
-        if let Some(health) = health.filter(|health| health.snapshot().no_space) {
-            health.lose(now);
-        }
-    }
-
-    /// Notes since when which backing stores are full. A pool does not wait for the space of a drive that does not serve.
-    fn look_for_space(&self, now: Nanos, serves: impl Fn(u32) -> bool) {
-        let full: BTreeSet<u32> = self.full().into_iter().filter(|member| serves(*member)).collect();
-        let mut since = self.full_since.borrow_mut();
-        since.retain(|member, _| full.contains(member));
-        full.into_iter().for_each(|member| {
-            since.entry(member).or_insert(now);
-        });
-    }
-
-    /// Members whose drives' backing store is full.
-    pub(crate) fn full(&self) -> Vec<u32> {
-        let healths = self.healths.borrow();
-        healths.iter().filter(|(_, health)| health.snapshot().no_space).map(|(place, _)| *place).collect()
-    }
-}
-
-/// Whether a path leads to a device.
-fn is_device(path: &Path) -> bool {
-    std::fs::canonicalize(path).is_ok_and(|plain| plain.starts_with("/dev"))
-}
-
-impl Control {
+impl Repair {
     /// A member was arbitrated, and is waited for.
     pub(crate) fn await_drive(&self, number: usize, member: u32, error: IoError, reason: &str) {
         let core = self.core(number);
@@ -185,35 +54,8 @@ impl Control {
         }
     }
 
-    /// Tells of a pool's drives while its shards start: what the log has is written to its places then, and a drive that
-    /// takes no write holds up the start.
-    pub async fn watch_starting_drives(self: Rc<Self>, number: usize) {
-        while !self.upkeep.get() {
-            self.look_at_drives(number);
-            self.world.sleep(LOOK).await;
-        }
-    }
-
-    /// Looks after a pool's drives as long as the array runs.
-    pub(crate) async fn watch_drives(self: Rc<Self>, number: usize) {
-        let core = self.core(number);
-        if !core.pauses.has_guards() {
-            return;
-        }
-        loop {
-            let paused = core.pauses.since().is_some();
-            self.world.sleep(if paused { LOOK_PAUSED } else { LOOK }).await;
-            self.look_at_drives(number);
-            self.end_waits(number);
-            self.refuse_as_due(number).await;
-            self.look_at_turns();
-            self.look_at_space(number).await;
-            self.look_at_rebuild(number);
-        }
-    }
-
     /// Tells what has changed since the last look.
-    fn look_at_drives(&self, number: usize) {
+    pub(crate) fn look_at_drives(&self, number: usize) {
         let core = self.core(number);
         let healths: Vec<u32> = core.pauses.healths.borrow().keys().copied().collect();
         for member in healths {
@@ -252,7 +94,7 @@ impl Control {
     }
 
     /// Drives that answer again, or are lost, are waited for no more.
-    fn end_waits(&self, number: usize) {
+    pub(crate) fn end_waits(&self, number: usize) {
         let core = self.core(number);
         let Some(since) = core.pauses.since() else { return };
         let pauses = &core.pauses;
@@ -279,7 +121,7 @@ impl Control {
 
     /// Has every shard refuse what hosts must not wait for any longer, and take it back when there is nothing to wait
     /// for.
-    async fn refuse_as_due(&self, number: usize) {
+    pub(crate) async fn refuse_as_due(&self, number: usize) {
         let core = self.core(number);
         core.pauses.look_for_space(self.world.now(), |member| core.metadata.state().is_active(member));
         let lanes = core.metadata.state().log().lanes as usize;
@@ -317,7 +159,7 @@ impl Control {
     }
 
     /// What hosts must not wait for any longer in a lane of the log.
-    fn refused_in(&self, core: &PoolCore, lane: usize) -> Refused {
+    fn refused_in(&self, core: &RepairPool, lane: usize) -> Refused {
         let now = self.world.now();
         let is_due = |since: Nanos| now.saturating_sub(since) >= self.pause_timeout;
         let full = core.full_since_in(lane);
@@ -337,9 +179,9 @@ impl Control {
             let now = self.world.now();
             let is_long = |since: Nanos| now.saturating_sub(since.max(begun)) >= time;
             for pool in &self.pools {
-                let pauses = &pool.core.pauses;
+                let pauses = &pool.pauses;
                 if pauses.since().is_some_and(is_long) {
-                    let drives = named("drive", &pool.core.awaited_drives());
+                    let drives = named("drive", &pool.awaited_drives());
                     return (
                         format!("pool {:?} is paused and waits for {drives}", pool.name),
                         "bring it back",
@@ -347,8 +189,7 @@ impl Control {
                 }
                 let full = pauses.full_since.borrow();
                 if full.values().copied().min().is_some_and(is_long) {
-                    let names: Vec<String> =
-                        full.keys().map(|member| pool.core.drive_name(*member)).collect();
+                    let names: Vec<String> = full.keys().map(|member| pool.drive_name(*member)).collect();
                     let drives = named("drive", &names);
                     return (format!("pool {:?} lacks space under {drives}", pool.name), "give it space");
                 }
@@ -358,7 +199,7 @@ impl Control {
     }
 
     /// What requests meet that need drives which are waited for, "it" or "them".
-    fn what_hosts_meet(&self, core: &PoolCore, it: &str) -> String {
+    fn what_hosts_meet(&self, core: &RepairPool, it: &str) -> String {
         let state = core.metadata.state();
         let refused = core.pauses.refused.borrow();
         let now = self.world.now();
@@ -393,7 +234,7 @@ impl Control {
     }
 
     /// The pause that a pool is in, if it is in one.
-    pub(crate) fn pause_status(&self, core: &PoolCore) -> Option<PauseStatus> {
+    pub(crate) fn pause_status(&self, core: &RepairPool) -> Option<PauseStatus> {
         let now = self.world.now();
         let paused_for = now.saturating_sub(core.pauses.since()?);
         let awaited = core.pauses.awaited.borrow();
@@ -406,65 +247,5 @@ impl Control {
             why: awaited.values().map(|awaited| awaited.reason.clone()).next().unwrap_or_default(),
             next,
         })
-    }
-}
-
-impl PoolCore {
-    /// Whether a lane of the log needs a member's drive: one of a group in which extents of its volumes lie, or one that holds the
-    /// log or the metadata.
-    fn is_needed_in(&self, lane: usize, member: u32) -> bool {
-        let state = self.metadata.state();
-        self.metadata.carriers().contains(&member)
-            || state.log().copies().any(|copy| copy.member == member)
-            || state.member(member).is_some_and(|known| self.reaches(lane, known.group))
-    }
-
-    /// Whether extents of the volumes of a lane may lie in a group.
-    fn reaches(&self, lane: usize, group: u32) -> bool {
-        let state = self.metadata.state();
-        if !state.is_mixed() {
-            return state.log().lane_of(group) == lane;
-        }
-        let mut own = (0..state.groups().len() as u32).filter(|own| state.log().lane_of(*own) == lane);
-        own.any(|own| state.groups_reached_from(own).contains(&group))
-    }
-
-    /// Since when drives are waited for that a lane of the log needs.
-    fn awaited_since_in(&self, lane: usize) -> Option<Nanos> {
-        let awaited = self.pauses.awaited.borrow();
-        let needed = awaited.iter().filter(|(member, _)| self.is_needed_in(lane, **member));
-        needed.map(|(_, awaited)| awaited.since).min()
-    }
-
-    /// Since when there is no space under drives that a lane of the log needs.
-    fn full_since_in(&self, lane: usize) -> Option<Nanos> {
-        let full = self.pauses.full_since.borrow();
-        full.iter().filter(|(member, _)| self.is_needed_in(lane, **member)).map(|(_, since)| *since).min()
-    }
-
-    /// The names of the drives that the pool waits for.
-    fn awaited_drives(&self) -> Vec<String> {
-        self.pauses.awaited.borrow().keys().map(|member| self.drive_name(*member)).collect()
-    }
-
-    /// The name of a member's drive.
-    pub(crate) fn drive_name(&self, member: u32) -> String {
-        let state = self.metadata.state();
-        state.member(member).map_or_else(|| format!("number {member}"), |known| known.name.clone())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_device_is_known_through_a_link() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let link = directory.path().join("d0.dev");
-        std::os::unix::fs::symlink("/dev/null", &link).expect("a link");
-        std::fs::write(directory.path().join("d1.img"), [0]).expect("a file");
-        assert!(is_device(&link) && is_device(Path::new("/dev/null")));
-        assert!(!is_device(&directory.path().join("d1.img")) && !is_device(Path::new("d0")));
     }
 }

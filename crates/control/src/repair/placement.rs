@@ -4,14 +4,13 @@
 //! task that puts something onto drives says so first. Nothing goes onto a drive on which the verdict has fallen, and a
 //! verdict counts what is on its way as if it had arrived, and as if it had not.
 
+use super::RepairPool;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use tier0_raid::layout::{Column, ColumnMask, Layout};
 use tier0_raid::set::SetIndex;
 use tier0_world::{IoError, PlantedBug, planted};
-
-use crate::PoolCore;
 
 /// Something that is about to lie on drives.
 #[derive(Clone, Debug)]
@@ -103,7 +102,7 @@ impl From<FailedDrive> for IoError {
     }
 }
 
-impl PoolCore {
+impl RepairPool {
     /// Begins to put something onto drives, unless the verdict on one of them has fallen. To be dropped when the record is stable and the sets of this array know of it.
     pub(crate) fn place(&self, placing: Placement) -> Result<PendingPlacement<'_>, FailedDrive> {
         let failed = placing.members().into_iter().find(|member| self.arbiter.has_failed(*member));

@@ -3,31 +3,33 @@
 //! the same way ([`crate::balance::column_moves`]).
 
 use std::cell::Cell;
-use std::rc::Rc;
 
 use futures_util::stream::{self, StreamExt};
-use tier0_pool::{ColumnMove, MetaRecord};
+use tier0_pool::{ChunkletAddress, ColumnMove, MetaRecord};
+use tier0_raid::set::SetIndex;
 use tier0_units::Nanos;
 use tier0_world::IoError;
+use tier0_world::sync::Notify;
 
-use crate::balance::column_moves::MoveReason;
-use crate::balance::mover::MOVES_AT_ONCE;
+use super::{Repair, RepairPool};
 use crate::message::command::{RebuiltColumn, ShardCommand};
-use crate::pool::ALL_PLACES;
+use crate::message::control::SlotRebuiltNote;
+use crate::pool::{ALL_PLACES, Pool, one_slot};
 use crate::repair::placement::Placement;
-use crate::{Control, PoolCore};
 
 /// Columns that are rebuilt at the same time, at least. Otherwise as many as the pool has drives: each reads from several
 /// and writes to one, so that all drives have something to do, and twice the drives are whole in half the time.
 pub(crate) const COLUMNS_AT_ONCE_MIN: usize = 4;
-/// How long to wait before what could not be rebuilt is tried again.
-const RETRY_PAUSE: Nanos = Nanos::from_secs(10);
 
 /// How far the rebuilds of a pool are.
 #[derive(Default)]
 pub(crate) struct RebuildProgress {
+    /// It goes on, or is about to.
     running: Cell<bool>,
-    again: Cell<bool>,
+    /// Wakes the task that carries it out.
+    wanted: Notify,
+    /// More was wanted since the round began.
+    pub(crate) again: Cell<bool>,
     /// Slots to rebuild since the pool was last whole, those done included.
     pub(crate) total: Cell<u64>,
     pub(crate) done: Cell<u64>,
@@ -39,13 +41,23 @@ pub(crate) struct RebuildProgress {
     pub(crate) met_lost_pages: Cell<bool>,
     /// How often it was told that pages are lost.
     pub(crate) losses_told: Cell<u64>,
-    /// Why those columns move that move now.
-    pub(crate) move_reason: Cell<MoveReason>,
     /// Why the last round failed; none while one goes well.
     pub(crate) waits: Cell<Option<IoError>>,
 }
 
 impl RebuildProgress {
+    /// Ends when a rebuild is wanted.
+    pub(crate) async fn until_wanted(&self) {
+        while !self.running.get() {
+            self.wanted.wait().await;
+        }
+    }
+
+    /// All that was wanted is done.
+    pub(crate) fn end(&self) {
+        self.running.set(false);
+    }
+
     /// Whether a rebuild is going on.
     pub(crate) fn is_running(&self) -> bool {
         self.running.get()
@@ -70,104 +82,24 @@ impl RebuildProgress {
     }
 }
 
-impl Control {
+impl Repair {
     /// Has whatever is lost in a pool rebuilt, as far as there are spares; at once or when the rebuild that is going on
     /// has looked at what it knows.
-    pub(crate) fn start_rebuilds(self: &Rc<Self>, number: usize) {
-        let core = self.core(number);
+    pub(crate) fn start_rebuilds(&self, number: usize) {
+        let rebuild = &self.core(number).rebuild;
         if !self.upkeep.get() {
             return;
         }
-        if core.rebuild.running.replace(true) {
-            core.rebuild.again.set(true);
+        if rebuild.running.replace(true) {
+            rebuild.again.set(true);
             return;
         }
-        core.rebuild.begin(self.world.now());
-        core.restripe.make_way();
-        let control = self.clone();
-        let work = async move {
-            let core = control.core(number);
-            let _alone = core.extents_or_rebuild.acquire(u64::from(MOVES_AT_ONCE)).await;
-            loop {
-                core.rebuild.again.set(false);
-                let returned = control.resume_returns(number).await;
-                let log = control.restore_log(number).await;
-                let rebuilt = control.rebuild_all(number).await;
-                let result = returned.and(log).and(rebuilt);
-                core.rebuild
-                    .waits
-                    .set(result.as_ref().err().copied().filter(|error| *error != IoError::Gone));
-                match result {
-                    Ok(moved) => {
-                        if !core.due_returns().is_empty() {
-                            continue;
-                        }
-                        control.forget_leaving(number).await;
-                        if moved > 0 || core.rebuild.again.get() {
-                            continue;
-                        }
-                        control.form_sets_to_come(number).await;
-                        if !core.rebuild.again.get() {
-                            break;
-                        }
-                    }
-                    Err(_) if core.rebuild.again.get() => {}
-                    Err(error) => {
-                        let pool = &control.pools[number].name;
-                        tracing::warn!("the rebuild of pool {pool:?} waits: {error}");
-                        control.world.sleep(RETRY_PAUSE).await;
-                    }
-                }
-            }
-            core.rebuild.running.set(false);
-            control.look_at_rebuild(number);
-            control.tell_misplaced(number);
-            core.unverified.note_rebuilt(&core.metadata.state());
-            if core.unverified.is_due(&core.metadata.state()) {
-                control.start_scrub(number, None);
-            }
-            // Those that lacked a column when the array started.
-            control.ask_all(|reply| ShardCommand::ScrubReplayed { pool: number, reply }).await;
-        };
-        self.world.spawn(work).detach();
+        rebuild.begin(self.world.now());
+        rebuild.wanted.notify_all();
     }
 
-    /// One round: spares for what has none, then every column that has one, then those that are to lie elsewhere; how
-    /// many of the last have begun to move.
-    async fn rebuild_all(self: &Rc<Self>, number: usize) -> Result<u64, IoError> {
-        // What got none now may find room in the metadata when others are rebuilt.
-        let assigned = self.assign_spares(number).await;
-        let core = self.core(number);
-        let columns: Vec<(u32, u32)> = {
-            let state = core.metadata.state();
-            let live = state.rebuilds().filter(|(_, _, rebuild)| state.is_active(rebuild.target.drive));
-            live.map(|(set, column, _)| (set, column)).collect()
-        };
-        let (reason, moves) = self.next_column_moves(number);
-        core.rebuild.move_reason.set(reason);
-        if !columns.is_empty() || !moves.is_empty() {
-            // Its end may come before the task looks.
-            self.look_at_rebuild(number);
-        }
-        let missing = self.slots_missing(number, &columns) + self.slots_used(number, &moves);
-        core.rebuild.total.set(core.rebuild.done.get() + missing);
-        let drives = core.metadata.state().members().iter().filter(|member| member.is_active()).count();
-        let at_once = drives.max(COLUMNS_AT_ONCE_MIN);
-        let rebuilds = columns.into_iter().map(|(set, column)| self.rebuild_column(number, set, column));
-        let rebuilt = stream::iter(rebuilds)
-            .buffer_unordered(at_once)
-            .fold(assigned, async |all, one| one.and(all))
-            .await;
-        // What is lost comes first.
-        rebuilt?;
-        if core.rebuild.without_spare.get() > 0 && missing > 0 {
-            // What was rebuilt may have left a chunklet that another column can have.
-            core.rebuild.again.set(true);
-        }
-        self.move_columns(number, moves).await
-    }
-
-    async fn assign_spares(self: &Rc<Self>, number: usize) -> Result<(), IoError> {
+    /// Gives lost columns spare chunklets, as far as there are some.
+    pub(crate) async fn assign_spares(&self, number: usize) -> Result<(), IoError> {
         let core = self.core(number);
         let lost: Vec<(u32, u32)> = core.metadata.state().lost_columns().collect();
         let mut without_spare = 0;
@@ -185,14 +117,40 @@ impl Control {
                 without_spare += 1;
                 continue;
             };
-            let (index, place) = PoolCore::column(set, column);
+            let (index, place) = Pool::column(set, column);
             let placing = Placement::Column { set: index, column: place, to: target.drive };
             let _under_way = core.place(placing)?;
             core.commit(vec![MetaRecord::ColumnRebuilding { set, column, target }]).await?;
             core.shape.sets.start_rebuild(index, place, target);
         }
         core.rebuild.without_spare.set(without_spare);
-        self.tell_misplaced(number);
+        Ok(())
+    }
+
+    /// Rebuilds these columns, many at a time; `moves` come later, and count in the progress. `assigned` is how the assignment of
+    /// spares has ended.
+    pub(crate) async fn rebuild_columns(
+        &self,
+        number: usize,
+        columns: Vec<(u32, u32)>,
+        moves: &[ColumnMove],
+        assigned: Result<(), IoError>,
+    ) -> Result<(), IoError> {
+        let core = self.core(number);
+        let missing = self.slots_missing(number, &columns) + self.slots_used(number, moves);
+        core.rebuild.total.set(core.rebuild.done.get() + missing);
+        let drives = core.metadata.state().members().iter().filter(|member| member.is_active()).count();
+        let at_once = drives.max(COLUMNS_AT_ONCE_MIN);
+        let rebuilds = columns.into_iter().map(|(set, column)| self.rebuild_column(number, set, column));
+        let rebuilt = stream::iter(rebuilds)
+            .buffer_unordered(at_once)
+            .fold(assigned, async |all, one| one.and(all))
+            .await;
+        rebuilt?;
+        if core.rebuild.without_spare.get() > 0 && missing > 0 {
+            // What was rebuilt may have left a chunklet that another column can have.
+            core.rebuild.again.set(true);
+        }
         Ok(())
     }
 
@@ -218,12 +176,7 @@ impl Control {
         moves.iter().map(|one| state.used_slots_of(one.set).count() as u64).sum()
     }
 
-    pub(crate) async fn rebuild_column(
-        self: &Rc<Self>,
-        number: usize,
-        set: u32,
-        column: u32,
-    ) -> Result<(), IoError> {
+    pub(crate) async fn rebuild_column(&self, number: usize, set: u32, column: u32) -> Result<(), IoError> {
         let core = self.core(number);
         let target = core.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
         let returned = target.filter(|target| core.has_returned(set, column, *target));
@@ -233,7 +186,7 @@ impl Control {
         // A commit that says of a fresh slot that the column has it must not be overtaken by the end of the rebuild.
         let _alone = core.column_places.acquire(ALL_PLACES).await;
         let target = core.metadata.state().rebuild(set, column).map(|rebuild| rebuild.target);
-        let (index, place) = PoolCore::column(set, column);
+        let (index, place) = Pool::column(set, column);
         if target != Some(core.shape.sets.chunklet(index, place)) {
             // It was moved on to another spare meanwhile.
             return Err(IoError::Gone);
@@ -243,5 +196,42 @@ impl Control {
         core.shape.sets.finish_rebuild(index, place);
         core.forget_return(set, column);
         Ok(())
+    }
+}
+
+impl RepairPool {
+    /// The columns under rebuild whose new drives serve.
+    pub(crate) fn columns_to_rebuild(&self) -> Vec<(u32, u32)> {
+        let state = self.metadata.state();
+        let live = state.rebuilds().filter(|(_, _, rebuild)| state.is_active(rebuild.target.drive));
+        live.map(|(set, column, _)| (set, column)).collect()
+    }
+
+    /// Remembers that a slot is rebuilt, unless its column has moved on meanwhile.
+    pub(crate) async fn slot_rebuilt(&self, note: &SlotRebuiltNote) -> Result<(), IoError> {
+        let Some(home) = self.metadata.state().slot_home(note.slot) else {
+            return Err(IoError::OutOfRange);
+        };
+        let _still = self.column_places.acquire(1).await;
+        let (set, column) = Pool::column(note.set, note.column);
+        let is_lost = !self.metadata.state().is_active(note.target.drive);
+        if is_lost || self.shape.sets.chunklet(set, column) != note.target {
+            return Err(IoError::Gone);
+        }
+        let ranges = one_slot(home.index);
+        let record = MetaRecord::SlotsRebuilt { set: note.set, column: note.column, ranges };
+        self.commit(vec![record]).await?;
+        self.rebuild.count_slot(self.slot_bytes(SetIndex(note.set)));
+        Ok(())
+    }
+
+    /// Whether a column is being rebuilt where it was until its drive was lost, and has been nowhere else since.
+    pub(crate) fn has_returned(&self, set: u32, column: u32, target: ChunkletAddress) -> bool {
+        self.returned.borrow().get(&(set, column)) == Some(&target)
+    }
+
+    /// A column is rebuilt, or is to lie elsewhere: what its old chunklet holds gets old from now on.
+    pub(crate) fn forget_return(&self, set: u32, column: u32) {
+        self.returned.borrow_mut().remove(&(set, column));
     }
 }

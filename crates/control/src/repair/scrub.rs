@@ -9,7 +9,7 @@ use futures_util::future::{Either, select};
 use tier0_pool::{MetaRecord, ScrubCursor};
 use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, counted};
 
-use crate::Control;
+use super::Repair;
 use crate::admin::{LastScrub, ScrubResult, ScrubStatus, Severity};
 use crate::message::command::{ShardCommand, ShardReport};
 use crate::message::scrub::ScrubShared;
@@ -86,7 +86,7 @@ fn bytes_of(shared: &ScrubShared) -> u64 {
     shared.pages() * PAGE_SECTORS * SECTOR_BYTES
 }
 
-impl Control {
+impl Repair {
     /// Goes on with a scrub that a stop or a crash has interrupted.
     pub(crate) fn resume_scrub(self: &Rc<Self>, number: usize) {
         let core = self.core(number);
@@ -143,6 +143,15 @@ impl Control {
         };
         self.world.spawn(work).detach();
         true
+    }
+
+    /// A rebuild has ended: starts a scrub if one is due for drives that were taken back.
+    pub(crate) fn scrub_if_due(self: &Rc<Self>, number: usize) {
+        let core = self.core(number);
+        core.unverified.note_rebuilt(&core.metadata.state());
+        if core.unverified.is_due(&core.metadata.state()) {
+            self.start_scrub(number, None);
+        }
     }
 
     /// Asks a scrub to stop; it goes on from there when it is started again.

@@ -13,9 +13,9 @@ use tier0_pool::PoolState;
 use tier0_raid::set::SetIndex;
 use tier0_units::named;
 
+use super::{Repair, RepairPool};
 use crate::admin::{AdminError, Health};
 use crate::report::Findings;
-use crate::{Control, PoolCore};
 
 /// The old places of drives that were taken back and not read whole since.
 #[derive(Default)]
@@ -135,7 +135,7 @@ pub(crate) struct EndOfPass {
     pub(crate) is_due_again: bool,
 }
 
-impl Control {
+impl Repair {
     /// The old places of drives that have joined again are to be forgotten. A crash, or an error, may have come before that was
     /// noted.
     pub(crate) async fn finish_rejoins(&self, number: usize) -> Result<(), AdminError> {
@@ -147,7 +147,7 @@ impl Control {
             stays.map(|(place, _)| place).collect()
         };
         for place in old {
-            self.set_leaving(number, place, true).await?;
+            self.pool(number).set_leaving(place, true).await?;
         }
         Ok(())
     }
@@ -193,14 +193,14 @@ pub(crate) fn were(names: &[String]) -> String {
     format!("{} {}", named("drive", &names), if names.len() == 1 { "was" } else { "were" })
 }
 
-impl PoolCore {
+impl RepairPool {
     fn names(&self, members: &BTreeSet<u32>) -> Vec<String> {
         members.iter().map(|place| self.drive_name(*place)).collect()
     }
 }
 
 impl Findings {
-    pub(crate) fn look_at_unverified(&mut self, state: &PoolState, core: &PoolCore) {
+    pub(crate) fn look_at_unverified(&mut self, state: &PoolState, core: &RepairPool) {
         let names = core.names(&core.unverified.members(state));
         if names.is_empty() {
             return;

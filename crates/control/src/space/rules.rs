@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use futures_util::future::{join_all, select};
-use tier0_pool::{Member, PoolState, Reserve, Space, SpaceRules, SpaceWarning};
+use tier0_pool::{Member, PoolState, Reserve, SpaceRules, SpaceWarning};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, counted};
 
+use super::{Space, SpacePool};
 use crate::admin::{AdminError, Severity, SpaceStatus};
-use crate::administer::Done;
+use crate::context::Done;
 use crate::message::command::{ShardCommand, ShardReport};
-use crate::{Control, PoolCore};
 
 /// How far below a rule, as a part of the pool, its warning may be told again: what comes and goes around it is told once.
 const SLACK_PART: u64 = 50;
@@ -66,7 +66,7 @@ impl Spares {
 pub(crate) struct Part {
     /// Its name, where the pool has named groups.
     pub(crate) name: Option<String>,
-    pub(crate) space: Space,
+    pub(crate) space: tier0_pool::Space,
     /// Those of the pool, with the group's share of the reserve.
     pub(crate) rules: SpaceRules,
 }
@@ -94,11 +94,11 @@ impl Part {
     }
 }
 
-impl PoolCore {
+impl SpacePool {
     /// Slots of a group that thin volumes do not get: the reserve, of which each group keeps its share.
     pub(crate) fn kept_slots(&self, group: u32) -> u64 {
         let state = self.metadata.state();
-        let kept = self.space_rules.borrow().reserve.of(Space::of(&state).usable);
+        let kept = self.rules.borrow().reserve.of(tier0_pool::Space::of(&state).usable);
         let share = u128::from(kept.0) * u128::from(state.slot_count_of(group));
         let share = share.div_ceil(u128::from(state.slot_count().max(1))) as u64;
         share.div_ceil(state.geometry().extent_sectors * SECTOR_BYTES)
@@ -117,14 +117,14 @@ impl PoolCore {
     fn parts_with_unmapped(&self, allocated: impl Fn(u32) -> u64) -> Vec<Part> {
         let state = self.metadata.state();
         let extent = state.geometry().extent_sectors * SECTOR_BYTES;
-        let rules = self.space_rules.borrow();
+        let rules = self.rules.borrow();
         let part = |group: u32| {
             let name = state.name_of_group(group).map(str::to_owned);
             let reserve = match &name {
                 Some(_) => Reserve::Bytes(ByteCount(self.kept_slots(group) * extent)),
                 None => rules.reserve,
             };
-            let space = Space::of_group(&state, group).with_more(allocated(group) * extent);
+            let space = tier0_pool::Space::of_group(&state, group).with_more(allocated(group) * extent);
             Part { name, space, rules: SpaceRules { reserve, ..rules.clone() } }
         };
         (0..state.groups().len() as u32).map(part).collect()
@@ -132,7 +132,7 @@ impl PoolCore {
 
     /// The space for the status. A pool that is paused gets no remedies, which it could not follow.
     pub(crate) fn space_status(&self, parts: &[Part], is_paused: bool) -> SpaceStatus {
-        let rules = self.space_rules.borrow();
+        let rules = self.rules.borrow();
         let told = |(_, fact, remedy): (SpaceWarning, String, &str)| match is_paused {
             true => fact,
             false => format!("{fact}; {remedy}"),
@@ -150,12 +150,12 @@ impl PoolCore {
     }
 }
 
-impl Control {
+impl Space {
     /// What the array file says of its pools' space.
-    pub fn follow_space_rules(&self, rules: &BTreeMap<String, SpaceRules>) {
-        for pool in &self.pools {
+    pub(crate) fn follow_rules(&self, rules: &BTreeMap<String, SpaceRules>) {
+        for pool in &self.by_pool {
             if let Some(rules) = rules.get(&pool.name) {
-                *pool.core.space_rules.borrow_mut() = rules.clone();
+                *pool.rules.borrow_mut() = rules.clone();
             }
         }
     }
@@ -163,7 +163,7 @@ impl Control {
     /// Tells when a pool's space has become more of a concern than was told before.
     pub(crate) async fn look_at_space(&self, number: usize) {
         let core = self.core(number);
-        let told = |group: u32| core.space_told.borrow().get(&group).copied().unwrap_or(0);
+        let told = |group: u32| core.told.borrow().get(&group).copied().unwrap_or(0);
         // At most, because some of what was allocated is in slot reserves: shards are asked only where that might matter.
         let most = core.parts_with_unmapped(|group| core.metadata.allocated_unmapped_slots(group));
         let (mut more, mut rest) = (Vec::new(), Vec::new());
@@ -173,7 +173,7 @@ impl Control {
         for (group, part) in rest {
             let (told, still) = (told(group), part.urgency_with_slack());
             if still < told {
-                core.space_told.borrow_mut().insert(group, still);
+                core.told.borrow_mut().insert(group, still);
                 if told > FULL_PERCENT && still <= FULL_PERCENT {
                     let whose = part.name.as_ref().map(|name| format!(" in group {name:?}"));
                     let what = format!("there is space for new data again{}", whose.unwrap_or_default());
@@ -188,7 +188,7 @@ impl Control {
         for group in more {
             let part = &now[group as usize];
             if part.urgency() > told(group) {
-                core.space_told.borrow_mut().insert(group, part.urgency());
+                core.told.borrow_mut().insert(group, part.urgency());
                 self.tell_of_space(number, part);
             }
         }
@@ -210,17 +210,11 @@ impl Control {
         select(pin!(collected), pin!(self.world.sleep(COLLECT_LIMIT))).await;
     }
 
-    /// How a pool does in every shard that answers.
-    pub(crate) async fn reports(&self, number: usize) -> Vec<ShardReport> {
-        let reports = self.ask_all(|reply| ShardCommand::Report { pool: number, reply }).await;
-        reports.into_iter().flatten().collect()
-    }
-
     /// What thin volumes do not get from now on.
     pub(crate) fn set_reserve(&self, pool: Option<&str>, reserve: Reserve) -> Done {
         let number = self.pool_meant(pool)?;
         let core = self.core(number);
-        let usable = Space::of(&core.metadata.state()).usable;
+        let usable = tier0_pool::Space::of(&core.metadata.state()).usable;
         if reserve.of(usable) > usable {
             return Err(AdminError::new(format!(
                 "pool {:?} has {usable}, so {} of it cannot be reserved; use a share (10%) or a smaller size",
@@ -235,7 +229,7 @@ impl Control {
                  reserves nothing; use a share (10%), a larger size, or 0 for no reserve"
             )));
         }
-        let before = std::mem::replace(&mut core.space_rules.borrow_mut().reserve, reserve);
+        let before = std::mem::replace(&mut core.rules.borrow_mut().reserve, reserve);
         let name = &self.pools[number].name;
         Ok(format!(
             "reserve of pool {name} is {} of {usable} (before: {}) until the next start; to keep it, replace \

@@ -19,9 +19,9 @@ use tier0_pool::{
 use tier0_units::{ExtentId, Nanos, SectorCount, SlotRef};
 use tier0_world::IoError;
 
-use crate::Control;
+use super::Volumes;
 use crate::admin::AdminError;
-use crate::administer::Done;
+use crate::context::Done;
 use crate::message::volumes::{SharedExtents, VolumesCommand};
 use crate::volumes::lifecycle::Meant;
 
@@ -32,7 +32,7 @@ const SETTLED: Nanos = Nanos::from_secs(2);
 /// How often that is tried.
 const SETTLINGS_MAX: usize = 3;
 
-impl Control {
+impl Volumes {
     pub(crate) async fn clone_volume(self: &Rc<Self>, name: &str, clone: &str) -> Done {
         self.settle(name, clone).await?;
         let _turn = self.turn.acquire(1).await;

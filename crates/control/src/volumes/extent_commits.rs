@@ -1,22 +1,21 @@
-//! ExtentCommits of extents that become stable together: those that come while the metadata journal is being written wait for each
+//! Changes of the map of extents that become stable. Moves that come while the metadata journal is being written wait for each
 //! other and are one transaction then.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tier0_pool::MetaRecord;
+use tier0_pool::{MetaRecord, SlotRun};
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
-use crate::PoolCore;
-use crate::pool::PoolControl;
+use super::VolumesPool;
 
 /// The most moves of a transaction: 44 KiB in the journal, and a short turn.
 const MOVES_MAX: usize = 1024;
 
-/// ExtentCommits that are not stable yet.
+/// Moves that are not stable yet.
 pub(crate) struct ExtentCommits {
     waiting: RefCell<Vec<Waiting>>,
     /// The move that has it commits for all that wait.
@@ -39,7 +38,61 @@ struct Waiting {
     ended: Ended,
 }
 
-impl PoolControl {
+impl VolumesPool {
+    /// Makes changes of the map stable; then unmapped slots are free. Of a volume that was deleted nothing is mapped any
+    /// more: its shards will give the slots back. But a power cut may yet undo the deletion, so the answer comes only when
+    /// that is stable: then no recovery needs what the log has of the volume.
+    pub(crate) async fn commit_extents(
+        &self,
+        mut mapped: Vec<(ExtentId, SlotRef)>,
+        unmapped: Vec<(ExtentId, SlotRef)>,
+    ) -> Result<(), IoError> {
+        let is_there = |extent: &ExtentId| self.metadata.state().volume(extent.volume).is_some();
+        loop {
+            let result = self.commit_extents_once(&mut mapped, &unmapped).await;
+            // A volume may have been deleted while the change waited for its turn: the others' extents are mapped all the same.
+            let overtaken = mapped.iter().any(|(extent, _)| !is_there(extent));
+            if result.is_ok() || !overtaken {
+                return result;
+            }
+        }
+    }
+
+    async fn commit_extents_once(
+        &self,
+        mapped: &mut Vec<(ExtentId, SlotRef)>,
+        unmapped: &[(ExtentId, SlotRef)],
+    ) -> Result<(), IoError> {
+        let _still = self.column_places.acquire(1).await;
+        let asked = mapped.len();
+        mapped.retain(|(extent, _)| self.metadata.state().volume(extent.volume).is_some());
+        let follows_deletion = mapped.len() < asked;
+        let mut records = Vec::new();
+        let mut never_mapped = Vec::new();
+        if !mapped.is_empty() {
+            records.push(MetaRecord::map(mapped.iter().copied()));
+            records.extend(self.fresh_slots(mapped));
+        }
+        let mut unmap = Vec::new();
+        for (extent, slot) in unmapped.iter().copied() {
+            let known = self.metadata.state().slot(extent) == Some(slot);
+            if known || mapped.contains(&(extent, slot)) {
+                unmap.push(extent);
+            } else {
+                never_mapped.push(SlotRun { first: slot.slot, count: 1 });
+            }
+        }
+        if !unmap.is_empty() {
+            records.push(MetaRecord::unmap(unmap));
+        }
+        // Commits become stable in their order, one without records too.
+        if follows_deletion || !records.is_empty() {
+            self.commit(records).await?;
+        }
+        self.metadata.return_slots(&never_mapped);
+        Ok(())
+    }
+
     /// Makes stable that extents that have a slot have another one, or none; the old one stays allocated.
     pub(crate) async fn move_extents(
         &self,
@@ -47,20 +100,17 @@ impl PoolControl {
         from: SlotRef,
         to: Option<SlotRef>,
     ) -> Result<Vec<ExtentId>, IoError> {
-        let core = &self.core;
         let ended = Ended::default();
-        core.extent_commits.waiting.borrow_mut().push(Waiting { extents, from, to, ended: ended.clone() });
-        let _turn = core.extent_commits.turn.acquire(1).await;
+        self.extent_commits.waiting.borrow_mut().push(Waiting { extents, from, to, ended: ended.clone() });
+        let _turn = self.extent_commits.turn.acquire(1).await;
         loop {
             if let Some(result) = ended.borrow_mut().take() {
                 return result;
             }
-            core.commit_moves().await;
+            self.commit_moves().await;
         }
     }
-}
 
-impl PoolCore {
     /// Commits the moves that wait, as many as fit one transaction.
     async fn commit_moves(&self) {
         let mut moves: Vec<Waiting> = {

@@ -13,9 +13,9 @@ use tier0_pool::{MetaRecord, Volume as VolumeRecord};
 use tier0_units::{ByteCount, SectorCount, WriteCache, counted};
 use tier0_world::sync::oneshot;
 
-use crate::Control;
+use super::Volumes;
 use crate::admin::AdminError;
-use crate::administer::Done;
+use crate::context::Done;
 use crate::message::request::ShardRequest;
 use crate::message::volumes::VolumesCommand;
 use crate::report::to_group;
@@ -28,7 +28,7 @@ pub(crate) struct Meant {
     pub(crate) number: u32,
 }
 
-impl Control {
+impl Volumes {
     pub(crate) async fn create_volume(
         self: &Rc<Self>,
         pool: Option<&str>,
@@ -168,7 +168,7 @@ impl Control {
             return Err(error.into());
         }
         let slots = self.command(|reply| VolumesCommand::Forget { number, reply }).await?;
-        self.volume_numbers.borrow_mut().remove(&(pool, record.number));
+        self.numbers.borrow_mut().remove(&(pool, record.number));
         core.discards.release(&core.metadata, slots.iter().flatten().map(|slot| slot.slot).collect());
         Ok(format!("deleted volume {name}"))
     }
@@ -203,7 +203,7 @@ impl Control {
 
     /// Whether only a flush makes stable what was written to a volume, by its number in the array.
     fn is_volatile(&self, number: u32) -> bool {
-        let numbers = self.volume_numbers.borrow();
+        let numbers = self.numbers.borrow();
         let mut known = numbers.iter().filter(|(_, known)| **known == number).map(|(place, _)| *place);
         known.next().is_some_and(|(pool, volume)| {
             let state = self.core(pool).metadata.state();
@@ -229,15 +229,20 @@ impl Control {
     pub(crate) fn find_volume(&self, name: &str) -> Option<Meant> {
         (0..self.pools.len()).find_map(|pool| {
             let record = self.core(pool).metadata.state().volume_named(name)?.clone();
-            let number = *self.volume_numbers.borrow().get(&(pool, record.number))?;
+            let number = self.number_of(pool, record.number)?;
             Some(Meant { pool, record, number })
         })
     }
 
+    /// The number in the array of a volume of a pool.
+    pub(crate) fn number_of(&self, pool: usize, volume: u32) -> Option<u32> {
+        self.numbers.borrow().get(&(pool, volume)).copied()
+    }
+
     /// The next number in the array, for a volume of a pool.
     pub(crate) fn number_volume(&self, pool: usize, volume: u32) -> u32 {
-        let number = self.volumes_ever.replace(self.volumes_ever.get() + 1);
-        self.volume_numbers.borrow_mut().insert((pool, volume), number);
+        let number = self.ever.replace(self.ever.get() + 1);
+        self.numbers.borrow_mut().insert((pool, volume), number);
         number
     }
 }

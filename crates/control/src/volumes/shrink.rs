@@ -15,13 +15,13 @@ use tier0_pool::MetaRecord;
 use tier0_units::{ByteCount, SectorCount};
 use tier0_world::IoError;
 
-use crate::Control;
+use super::Volumes;
 use crate::admin::AdminError;
-use crate::administer::Done;
+use crate::context::Done;
 use crate::message::volumes::VolumesCommand;
 use crate::volumes::lifecycle::{Meant, check_size};
 
-impl Control {
+impl Volumes {
     /// Makes a volume smaller; what it holds beyond `size` is discarded. `force` disconnects the clients that use it.
     pub(crate) async fn shrink_volume(self: &Rc<Self>, name: &str, size: ByteCount, force: bool) -> Done {
         check_size(size)?;

@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use tier0_units::Nanos;
 
-use crate::Control;
+use super::Repair;
 use crate::admin::Severity;
-use crate::membership::witness::Progress;
+use crate::repair::witness::Progress;
 
 /// How often the witness is looked at.
 const LOOK: Nanos = Nanos::from_secs(5);
 
-impl Control {
+impl Repair {
     /// Looks whether the witness could be used, as long as the array runs. The status tells what was found last, so a
     /// file system that hangs does not hold it up.
     pub(crate) async fn watch_witness(self: Rc<Self>) {
