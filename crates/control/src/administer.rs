@@ -4,12 +4,11 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
-use tier0_units::{ByteCount, Nanos};
+use tier0_units::Nanos;
 use tier0_world::sync::oneshot;
 
 use crate::Control;
-use crate::admin::{AdminError, AdminReply, AdminRequest, Severity};
-use crate::context::Done;
+use crate::admin::{AdminReply, AdminRequest, Severity};
 use crate::membership::join::NewPlace;
 use crate::membership::removal::Removal;
 
@@ -83,8 +82,8 @@ impl Control {
                     .remove_drive(&drive, if force { Removal::AtOnce } else { Removal::CopyFirst })
                     .await
             }
-            AdminRequest::ScrubStart { pool, rate } => self.begin_scrubs(pool.as_deref(), rate),
-            AdminRequest::ScrubStop { pool } => self.end_scrubs(pool.as_deref()),
+            AdminRequest::ScrubStart { pool, rate } => self.repair.begin_scrubs(pool.as_deref(), rate),
+            AdminRequest::ScrubStop { pool } => self.repair.end_scrubs(pool.as_deref()),
             AdminRequest::VolumeCache { volume, read, write } => {
                 self.caches.set_volume_cache(&volume, read, write).await
             }
@@ -132,46 +131,6 @@ impl Control {
                 AdminReply::Done(text)
             }
             Err(error) => error.into(),
-        }
-    }
-
-    fn begin_scrubs(self: &Rc<Self>, pool: Option<&str>, rate: Option<ByteCount>) -> Done {
-        if rate == Some(ByteCount(0)) {
-            return Err(AdminError::new(
-                "a scrub at rate 0 would never end; omit the rate for full speed, or stop the scrub (--stop)",
-            ));
-        }
-        let started = self
-            .context
-            .pools_meant(pool)?
-            .into_iter()
-            .filter(|number| self.repair.start_scrub(*number, rate.map(|rate| rate.0)));
-        match started.count() {
-            0 if self
-                .context
-                .pools_meant(pool)?
-                .into_iter()
-                .any(|number| self.repair.is_scrub_stopping(number)) =>
-            {
-                Err(AdminError::new("the previous scrub is still stopping; try again in a moment"))
-            }
-            0 if rate.is_some() => Err(AdminError::new(
-                "a scrub is already running and keeps its rate; to change it, stop the scrub (--stop) and \
-                 start it again",
-            )),
-            0 => Ok("a scrub is already running; \"tier0 status\" shows its progress".to_owned()),
-            _ => Ok("scrub started; \"tier0 status\" shows its progress".to_owned()),
-        }
-    }
-
-    fn end_scrubs(&self, pool: Option<&str>) -> Done {
-        let pools = self.context.pools_meant(pool)?;
-        let stopping = pools.iter().filter(|number| self.repair.is_scrub_stopping(**number)).count();
-        let stopped = pools.into_iter().filter(|number| self.repair.stop_scrub(*number)).count();
-        match stopped - stopping {
-            0 if stopping > 0 => Ok("the scrub is already stopping".to_owned()),
-            0 => Ok("no scrub is running; nothing to stop".to_owned()),
-            _ => Ok("scrub stopping; the next one resumes from here".to_owned()),
         }
     }
 }

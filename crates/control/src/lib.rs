@@ -27,6 +27,8 @@ mod report_drives;
 mod report_io;
 mod space;
 mod stats;
+#[cfg(test)]
+mod testing;
 mod upkeep;
 mod volumes;
 

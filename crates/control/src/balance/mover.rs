@@ -136,10 +136,10 @@ impl Balance {
             let claim = Claim { group, thin: !core.is_reserved_in(extent, group) };
             let Some(to) = self.space.core(number).allocate_slots(claim, None).await.pop() else { break };
             let family = core.metadata.state().family_of(extent.volume);
-            let control = self.clone();
+            let balance = self.clone();
             under_way.push(self.world.spawn(async move {
                 let _permit = permit;
-                control.move_extent(number, Move { extent, family, from, to }, None).await
+                balance.move_extent(number, Move { extent, family, from, to }, None).await
             }));
         }
         let moved = count_moved(under_way).await;

@@ -143,16 +143,16 @@ impl Balance {
         if core.metadata.state().batches().len() < 2 {
             return;
         }
-        let control = self.clone();
+        let balance = self.clone();
         let look = async move {
-            let core = control.core(number);
-            let fill = control.fill(core).await;
+            let core = balance.core(number);
+            let fill = balance.fill(core).await;
             let tolerated = |group: u32| {
                 let state = core.metadata.state();
                 (state.groups()[group as usize].slots_per_set / UNEVEN_SHARE).max(2)
             };
             if fill.is_uneven(tolerated) {
-                control.start_restripe(number, None);
+                balance.start_restripe(number, None);
             }
         };
         self.world.spawn(look).detach();
@@ -170,15 +170,15 @@ impl Balance {
         progress.done.set(0);
         progress.total.set(0);
         progress.begun.set(self.world.now());
-        let control = self.clone();
+        let balance = self.clone();
         let work = async move {
             // What a crash has left in the log may have slots that the metadata do not know yet. A log that has failed will
             // stop the moves as well.
-            let _ = control.ask_all(|reply| ShardCommand::Settle { pool: number, reply }).await;
+            let _ = balance.ask_all(|reply| ShardCommand::Settle { pool: number, reply }).await;
             // What is written meanwhile makes sets uneven again.
-            let progress = &control.core(number).restripe;
+            let progress = &balance.core(number).restripe;
             while progress.goes_on.take() {
-                let moved = control.restripe_pass(number, rate).await;
+                let moved = balance.restripe_pass(number, rate).await;
                 progress.goes_on.set(!progress.stopping.get() && (moved > 0 || progress.goes_on.get()));
             }
             progress.running.set(false);
@@ -249,11 +249,11 @@ impl Balance {
             }
             let Some(to) = self.allocate_for(number, set, fill, &mut recalled).await else { continue };
             let family = core.metadata.state().family_of(extent.volume);
-            let control = self.clone();
+            let balance = self.clone();
             under_way.push(self.world.spawn(async move {
                 let _permit = permit;
-                let moved = control.move_extent(number, Move { extent, family, from, to }, share).await;
-                let progress = &control.core(number).restripe;
+                let moved = balance.move_extent(number, Move { extent, family, from, to }, share).await;
+                let progress = &balance.core(number).restripe;
                 progress.done.set(progress.done.get() + u64::from(moved));
                 moved
             }));
@@ -345,6 +345,7 @@ fn scan(state: &PoolState, from: ExtentId, most: usize) -> (Vec<(ExtentId, SlotR
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::with_pool;
 
     #[test]
     fn slots_go_to_the_emptiest_until_all_hold_the_same() {
@@ -364,5 +365,40 @@ mod tests {
         }
         assert_eq!(fill.sets.iter().map(|(_, used)| *used).collect::<Vec<_>>(), [7, 7, 6, 0, 7, 3, 2]);
         assert_eq!(shifts, 7);
+    }
+
+    #[test]
+    fn extents_move_from_the_fullest_sets_until_all_hold_the_same() {
+        with_pool(("raid1", 6, 2, 1), |rig| async move {
+            rig.fill(&[(0, 7), (1, 2)]).await;
+            let sets = rig.used().len();
+            assert!(sets > 2, "{:?}", rig.used());
+            assert!(rig.control.balance.start_restripe(0, None));
+            rig.sleep_s(1).await;
+            let used = rig.used();
+            let (least, most) = (used.iter().min().copied(), used.iter().max().copied());
+            assert!(most <= least.map(|least| least + 1), "{used:?}");
+            assert_eq!(used.iter().sum::<u32>(), 9, "{used:?}");
+            let home = |slot: &SlotRef| rig.control.context.pool(0).shape.slots.place(slot.slot).set.0;
+            let moves = rig.shard.moves.borrow();
+            assert!(moves.iter().all(|one| home(&one.from) < 2 && home(&one.to) > 0), "{moves:?}");
+            assert_eq!(moves.len(), used.iter().skip(2).sum::<u32>() as usize, "none moves twice");
+        });
+    }
+
+    #[test]
+    fn nothing_moves_while_a_column_is_rebuilt() {
+        with_pool(("raid1", 6, 2, 1), |rig| async move {
+            rig.fill(&[(0, 8)]).await;
+            rig.shard.holds_rebuilds.set(true);
+            rig.lose(5).await;
+            assert!(rig.control.balance.start_restripe(0, None));
+            rig.sleep_s(5).await;
+            assert_eq!(rig.shard.moves.borrow().len(), 0);
+            rig.release_rebuilds();
+            rig.sleep_s(30).await;
+            assert!(!rig.control.repair.is_rebuilding(0));
+            assert!(rig.used().iter().all(|used| *used <= 3), "{:?}", rig.used());
+        });
     }
 }

@@ -59,14 +59,14 @@ impl Caches {
             return;
         }
         // It may wait for a drive that hangs.
-        let control = self.clone();
+        let caches = self.clone();
         let begin = async move {
             for member in disowned {
-                control.drop_flash_cache(number, member as usize).await;
-                control.make_anew_later(number, member);
+                caches.drop_flash_cache(number, member as usize).await;
+                caches.make_anew_later(number, member);
             }
             if follows_file {
-                control.follow_wish(number, "or correct the array file").await;
+                caches.follow_wish(number, "or correct the array file").await;
             }
         };
         self.world.spawn(begin).detach();
@@ -78,8 +78,8 @@ impl Caches {
         if lacks_none || !self.upkeep.get() {
             return;
         }
-        let control = self.clone();
-        self.world.spawn(async move { control.follow_wish(number, "").await }).detach();
+        let caches = self.clone();
+        self.world.spawn(async move { caches.follow_wish(number, "").await }).detach();
     }
 
     /// The cache gets the size and the drives that it is to have, but for drives that are lost, whose parts wait for them.
@@ -321,14 +321,14 @@ impl Caches {
         if parts.is_empty() {
             return;
         }
-        let control = self.clone();
+        let caches = self.clone();
         let end = async move {
             for member in parts {
-                if let Err(error) = control.take_flash_cache_from(number, member).await {
+                if let Err(error) = caches.take_flash_cache_from(number, member).await {
                     tracing::warn!("a drive that leaves keeps its part of the flash cache: {error}");
                 }
             }
-            control.repair.start_rebuilds(number);
+            caches.repair.start_rebuilds(number);
         };
         self.world.spawn(end).detach();
     }
@@ -370,10 +370,10 @@ impl Caches {
             core.flash_cache.disowned.borrow_mut().push(member);
             return;
         }
-        let control = self.clone();
+        let caches = self.clone();
         let begin = async move {
-            control.drop_flash_cache(number, member as usize).await;
-            control.make_anew_later(number, member);
+            caches.drop_flash_cache(number, member as usize).await;
+            caches.make_anew_later(number, member);
         };
         self.world.spawn(begin).detach();
     }
@@ -390,16 +390,16 @@ impl Caches {
             rests.insert(member, (rest, now));
             rest
         };
-        let control = self.clone();
+        let caches = self.clone();
         let make = async move {
-            control.world.sleep(rest).await;
-            let core = control.core(number);
+            caches.world.sleep(rest).await;
+            let core = caches.core(number);
             let turn = core.flash_cache.turn.acquire(1).await;
             let device = core.metadata.state().flash_cache().on(member).cloned();
             let Some(device) = device else { return };
-            if let Err(why) = control.place_flash_cache(number, &device).await {
+            if let Err(why) = caches.place_flash_cache(number, &device).await {
                 drop(turn);
-                control.disown_flash_cache(number, member, device.id, Some(why)).await;
+                caches.disown_flash_cache(number, member, device.id, Some(why)).await;
             }
         };
         self.world.spawn(make).detach();

@@ -89,7 +89,7 @@ impl Caches {
 
     /// Commits what switches caches of a pool, and has shards know, and hosts as far as it is laxer. What is in the write cache of
     /// volumes that have none any more goes into its place; of the `asked` ones also where they had none before, in case that
-    /// failed. That may take long, so [`Control::finish_switching`] waits for it, and others have their turn.
+    /// failed. That may take long, so [`Caches::finish_switching`] waits for it, and others have their turn.
     async fn switch_caches(
         &self,
         pool: usize,

@@ -498,7 +498,7 @@ impl Membership {
     }
 
     /// Makes a drive a member of a pool, for what the member `before` it is for, if there is one; its place. Every shard must
-    /// get it before [`Control::member_joined`].
+    /// get it before [`Membership::member_joined`].
     pub(crate) async fn admit_drive(
         &self,
         (number, group): (usize, u32),

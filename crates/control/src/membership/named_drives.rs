@@ -18,9 +18,8 @@ use crate::pool::{can_return, replace_command};
 use crate::repair::arbiter::Objection;
 use crate::report::sets_tolerance;
 
-/// How often one looks whether the state knows of a loss: for 5 s.
-const STATE_TRIES: u32 = 5000;
-const STATE_PAUSE: Nanos = Nanos::from_millis(1);
+/// For so long it is waited until the state knows of a loss.
+const STATE_LIMIT: Nanos = Nanos::from_secs(5);
 /// More drives are not named in a message.
 const NAMED_MAX: usize = 12;
 
@@ -144,12 +143,13 @@ impl Membership {
         }
         self.caches.drop_log_copies(number, place as usize).await;
         // The superblocks know; the state follows when the journal takes records, which it does not while a new one is made.
-        for _ in 0..STATE_TRIES {
-            if !core.metadata.state().is_active(place) || core.metadata.failure().is_some() {
-                return;
+        let is_known = || !core.metadata.state().is_active(place) || core.metadata.failure().is_some();
+        let known = async {
+            while !is_known() {
+                core.metadata.changed().wait().await;
             }
-            self.world.sleep(STATE_PAUSE).await;
-        }
+        };
+        select(pin!(known), pin!(self.world.sleep(STATE_LIMIT))).await;
     }
 
     pub(crate) async fn fail_drive(self: &Rc<Self>, name: &str) -> Done {

@@ -328,13 +328,13 @@ impl Membership {
             if self.member_named(&name).is_err() {
                 self.tell_left(number, &name);
             }
-            let control = self.clone();
+            let membership = self.clone();
             let end = async move {
                 // Late, and only a courtesy: the pool's other drives say already that it is no member.
                 if let Some(drive) = &drive {
-                    control.erase_superblock(&name, drive, id).await;
+                    membership.erase_superblock(&name, drive, id).await;
                 }
-                control.close_drive(number, place, drive).await;
+                membership.close_drive(number, place, drive).await;
             };
             self.world.spawn(end).detach();
         }

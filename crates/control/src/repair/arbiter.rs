@@ -318,13 +318,13 @@ impl Repair {
         let waiting = Waiting::default();
         let given_up = waiting.given_up();
         self.core(number).arbiter.untold.borrow_mut().insert(member, waiting);
-        let control = self.clone();
+        let repair = self.clone();
         let tell = async move {
             while !given_up.is_set() {
-                let told = witness.take_back(&control.world, split.clone(), id, given_up.clone()).await;
+                let told = witness.take_back(&repair.world, split.clone(), id, given_up.clone()).await;
                 let Err(fact) = told else { break };
                 tracing::debug!(member, "{fact}; it may know of a loss that was none");
-                control.world.sleep(TELL_PAUSE).await;
+                repair.world.sleep(TELL_PAUSE).await;
             }
         };
         self.world.spawn(tell).detach();

@@ -235,3 +235,59 @@ impl RepairPool {
         self.returned.borrow_mut().remove(&(set, column));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::testing::with_pool;
+
+    /// Every set that has lost a column gets it on a drive on which it has no other, and all of them not on one drive.
+    #[test]
+    fn lost_columns_find_spares_on_drives_that_their_sets_do_not_use() {
+        with_pool(("raid5", 6, 3, 1), |rig| async move {
+            let on = |member: u32| {
+                let state = rig.control.context.pool(0).metadata.state();
+                state
+                    .all_columns()
+                    .filter(|(set, column)| state.place_of(*set, *column).drive == member)
+                    .count()
+            };
+            let lost = on(2);
+            assert!(lost > 1);
+            rig.lose(2).await;
+            rig.sleep_s(5).await;
+            let rebuilds = rig.shard.rebuilds.borrow();
+            let sets: BTreeSet<u32> = rebuilds.iter().map(|one| one.set).collect();
+            assert_eq!((sets.len(), rebuilds.len()), (lost, lost), "one column of each set, once");
+            let state = rig.control.context.pool(0).metadata.state();
+            assert_eq!((state.lost_columns().count(), state.rebuilds().count()), (0, 0));
+            let mut targets = BTreeSet::new();
+            for one in rebuilds.iter() {
+                let columns = state.all_columns().filter(|(set, _)| *set == one.set);
+                let drives: Vec<u32> = columns.map(|(set, column)| state.column(set, column).drive).collect();
+                let different: BTreeSet<u32> = drives.iter().copied().collect();
+                assert_eq!((different.len(), different.contains(&2)), (drives.len(), false), "{drives:?}");
+                targets.insert(state.column(one.set, one.column).drive);
+            }
+            assert!(targets.len() > 1, "all spares are on {targets:?}");
+        });
+    }
+
+    #[test]
+    fn what_is_lost_while_a_rebuild_goes_on_is_rebuilt_next() {
+        with_pool(("raid6", 8, 4, 2), |rig| async move {
+            rig.shard.holds_rebuilds.set(true);
+            rig.lose(0).await;
+            rig.sleep_s(1).await;
+            rig.lose(1).await;
+            rig.sleep_s(1).await;
+            assert!(rig.control.repair.is_rebuilding(0));
+            rig.release_rebuilds();
+            rig.sleep_s(30).await;
+            let state = rig.control.context.pool(0).metadata.state();
+            assert_eq!((state.lost_columns().count(), state.rebuilds().count()), (0, 0));
+            assert!(!rig.control.repair.is_rebuilding(0));
+        });
+    }
+}

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use tier0_pool::{MetaRecord, ScrubCursor};
-use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, counted};
+use tier0_units::{ByteCount, Nanos, PAGE_SECTORS, SECTOR_BYTES, counted};
 
 use super::Repair;
-use crate::admin::{LastScrub, ScrubResult, ScrubStatus, Severity};
+use crate::admin::{AdminError, LastScrub, ScrubResult, ScrubStatus, Severity};
+use crate::context::Done;
 use crate::message::command::{ShardCommand, ShardReport};
 use crate::message::scrub::ScrubShared;
 
@@ -87,6 +88,42 @@ fn bytes_of(shared: &ScrubShared) -> u64 {
 }
 
 impl Repair {
+    /// Starts scrubs of a pool, or of all.
+    pub(crate) fn begin_scrubs(self: &Rc<Self>, pool: Option<&str>, rate: Option<ByteCount>) -> Done {
+        if rate == Some(ByteCount(0)) {
+            return Err(AdminError::new(
+                "a scrub at rate 0 would never end; omit the rate for full speed, or stop the scrub (--stop)",
+            ));
+        }
+        let started = self
+            .pools_meant(pool)?
+            .into_iter()
+            .filter(|number| self.start_scrub(*number, rate.map(|rate| rate.0)));
+        match started.count() {
+            0 if self.pools_meant(pool)?.into_iter().any(|number| self.is_scrub_stopping(number)) => {
+                Err(AdminError::new("the previous scrub is still stopping; try again in a moment"))
+            }
+            0 if rate.is_some() => Err(AdminError::new(
+                "a scrub is already running and keeps its rate; to change it, stop the scrub (--stop) and \
+                 start it again",
+            )),
+            0 => Ok("a scrub is already running; \"tier0 status\" shows its progress".to_owned()),
+            _ => Ok("scrub started; \"tier0 status\" shows its progress".to_owned()),
+        }
+    }
+
+    /// Asks scrubs of a pool, or of all, to stop.
+    pub(crate) fn end_scrubs(&self, pool: Option<&str>) -> Done {
+        let pools = self.pools_meant(pool)?;
+        let stopping = pools.iter().filter(|number| self.is_scrub_stopping(**number)).count();
+        let stopped = pools.into_iter().filter(|number| self.stop_scrub(*number)).count();
+        match stopped - stopping {
+            0 if stopping > 0 => Ok("the scrub is already stopping".to_owned()),
+            0 => Ok("no scrub is running; nothing to stop".to_owned()),
+            _ => Ok("scrub stopping; the next one resumes from here".to_owned()),
+        }
+    }
+
     /// Goes on with a scrub that a stop or a crash has interrupted.
     pub(crate) fn resume_scrub(self: &Rc<Self>, number: usize) {
         let core = self.core(number);
@@ -110,13 +147,13 @@ impl Repair {
             (used.count(), used.count_below(from))
         };
         core.scrub.slots.set(SlotsToScrub { total, seen_before });
-        let control = self.clone();
+        let repair = self.clone();
         let work = async move {
-            control.begin_findings(number);
-            let told = control.core(number).rebuild.losses_told.get();
-            let before = control.pages_found(number).await;
-            let ended = control.scrub_pass(number, rate, &shared).await;
-            let core = control.core(number);
+            repair.begin_findings(number);
+            let told = repair.core(number).rebuild.losses_told.get();
+            let before = repair.pages_found(number).await;
+            let ended = repair.scrub_pass(number, rate, &shared).await;
+            let core = repair.core(number);
             if ended == ScrubResult::Finished && shared.found_nothing() {
                 core.scrub.settled.set(before);
             }
@@ -124,20 +161,20 @@ impl Repair {
                 core.page_errors.all_read();
             }
             if ended == ScrubResult::Finished && from == 0 {
-                control.scrub_tells_lost_pages(number, &shared, told).await;
+                repair.scrub_tells_lost_pages(number, &shared, told).await;
             }
-            control.end_findings(number);
-            control.tell_of_scrub(number, ended, &shared);
-            core.scrub.has_ended(ended, &shared, control.world.now());
+            repair.end_findings(number);
+            repair.tell_of_scrub(number, ended, &shared);
+            core.scrub.has_ended(ended, &shared, repair.world.now());
             if ended == ScrubResult::Finished {
                 let end = core.unverified.end_pass(shared.skipped() == 0);
                 if end.has_verified {
                     // It forgets the old places.
-                    control.start_rebuilds(number);
+                    repair.start_rebuilds(number);
                 }
                 // The end of a rebuild starts it otherwise.
                 if end.is_due_again && !core.rebuild.is_running() {
-                    control.start_scrub(number, None);
+                    repair.start_scrub(number, None);
                 }
             }
         };

@@ -15,10 +15,14 @@ const ALLOCATIONS_RESERVED: u64 = 1 << 16;
 const BATCH_MAX: u64 = 64;
 /// A batch is at most this share of what is left for every shard, so that the last slots are not hoarded.
 const BATCH_SHARE: u64 = 4;
-/// How often slots are looked for where none is free: a thick volume was promised its slots, so they must turn up.
-const THICK_TRIES: u32 = 10_000;
-const THIN_TRIES: u32 = 2;
-const TRY_PAUSE: Nanos = Nanos::from_millis(1);
+/// For so long slots are waited for if none is free: a thick volume was promised its slots, so they must turn up.
+const THICK_LIMIT: Nanos = Nanos::from_secs(10);
+/// The same for a thin volume.
+const THIN_LIMIT: Nanos = Nanos::from_millis(1);
+/// Slots that are on their way to a shard when reserves are recalled are in its reserve after this. It doubles with each recall.
+const RECALL_PAUSE_MIN: Nanos = Nanos::from_millis(1);
+/// The longest.
+const RECALL_PAUSE_MAX: Nanos = Nanos::from_millis(100);
 /// How long one waits for what hosts have discarded.
 const RECLAIM_LIMIT: Nanos = Nanos::from_secs(5);
 
@@ -29,25 +33,37 @@ impl Space {
             // Shards are recovering, and cannot be asked to give back: no one gets more than it needs.
             return self.core(pool).allocate_slots(claim, None).await;
         }
-        let shards = Some(self.shards.len());
-        let tries = if claim.thin { THIN_TRIES } else { THICK_TRIES };
-        for number in 0..tries {
-            let slots = self.core(pool).allocate_slots(claim, shards).await;
+        let (core, shards) = (self.core(pool), Some(self.shards.len()));
+        let slots = core.allocate_slots(claim, shards).await;
+        if !slots.is_empty() {
+            return slots;
+        }
+        let slots = self.recall_and_allocate(pool, claim).await;
+        if !slots.is_empty() {
+            return slots;
+        }
+        self.reclaim(pool, claim.group).await;
+        let until = self.world.now() + if claim.thin { THIN_LIMIT } else { THICK_LIMIT };
+        let mut pause = RECALL_PAUSE_MIN;
+        loop {
+            let slots = core.allocate_slots(claim, shards).await;
             if !slots.is_empty() {
                 return slots;
             }
-            self.recall_slot_reserves(pool).await;
-            let slots = self.core(pool).allocate_slots(claim, shards).await;
-            if !slots.is_empty() {
+            let slots = self.recall_and_allocate(pool, claim).await;
+            if !slots.is_empty() || self.world.now() >= until {
                 return slots;
-            }
-            if number == 0 {
-                self.reclaim(pool, claim.group).await;
             }
             // Slots may be on their way to a shard that needs fewer, or their unmapping is not stable yet.
-            self.world.sleep(TRY_PAUSE).await;
+            select(pin!(core.metadata.slots_returned().wait()), pin!(self.world.sleep(pause))).await;
+            pause = Nanos(pause.0 * 2).min(RECALL_PAUSE_MAX);
         }
-        Vec::new()
+    }
+
+    /// Slots of those that shards have in reserve, or that are free by then.
+    async fn recall_and_allocate(&self, pool: usize, claim: Claim) -> Vec<SlotRef> {
+        self.recall_slot_reserves(pool).await;
+        self.core(pool).allocate_slots(claim, Some(self.shards.len())).await
     }
 
     /// Has shards destage what hosts have discarded of a group, whose slots come back then; while drives are away, not for
@@ -99,6 +115,9 @@ impl SpacePool {
             false => u64::MAX,
         };
         let runs = self.metadata.allocate_slots(claim, count.min(most));
+        if runs.is_empty() {
+            return Vec::new();
+        }
         let slots: Vec<u64> = runs.iter().flat_map(|run| run.first..run.first + run.count).collect();
         match self.allocations(slots.len() as u64).await {
             Ok(first) => {
@@ -139,5 +158,59 @@ impl SpacePool {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tier0_pool::Claim;
+    use tier0_units::Nanos;
+
+    use crate::testing::with_pool;
+
+    const THIN: Claim = Claim { group: 0, thin: true };
+
+    /// A shard that needs a slot gets those that another one has in reserve.
+    #[test]
+    fn slot_reserves_are_recalled_when_nothing_else_is_free() {
+        with_pool(("raid1", 2, 2, 0), |rig| async move {
+            let mut all = Vec::new();
+            loop {
+                let slots = rig.control.space.core(0).allocate_slots(THIN, Some(1)).await;
+                if slots.is_empty() {
+                    break;
+                }
+                all.extend(slots);
+            }
+            let kept = all.pop().expect("there is a slot");
+            rig.shard.slot_reserve.borrow_mut().push(kept);
+            let slots = rig.control.space.replenish(0, THIN).await;
+            assert_eq!(slots.iter().map(|slot| slot.slot).collect::<Vec<_>>(), [kept.slot]);
+            assert!(rig.control.space.replenish(0, THIN).await.is_empty(), "no more are free");
+        });
+    }
+
+    /// A thick volume waits for slots that are on their way back, and gets them at once when they are there.
+    #[test]
+    fn who_waits_for_a_slot_gets_it_when_it_is_freed() {
+        with_pool(("raid1", 2, 2, 0), |rig| async move {
+            rig.make_thick_volume().await;
+            let thick = Claim { group: 0, thin: false };
+            let core = || rig.control.space.core(0);
+            let first = core().allocate_slots(thick, None).await;
+            while !core().allocate_slots(thick, Some(1)).await.is_empty() {}
+            let freed_at = rig.world.now() + Nanos::from_millis(1234);
+            let (world, control) = (rig.world.clone(), rig.control.clone());
+            let free = async move {
+                world.sleep_until(freed_at).await;
+                control.space.core(0).take_back(first);
+            };
+            rig.world.spawn(free).detach();
+            let slots = rig.control.space.replenish(0, thick).await;
+            assert_eq!((slots.len(), rig.world.now()), (1, freed_at));
+            let begun = rig.world.now();
+            assert!(rig.control.space.replenish(0, thick).await.is_empty());
+            assert!(rig.world.now() - begun < Nanos::from_secs(11), "that it must turn up is not for ever");
+        });
     }
 }

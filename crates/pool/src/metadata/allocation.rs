@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
+use tier0_world::sync::Notify;
+
 use super::core::{Core, Metadata};
 use crate::state::{Claim, PoolState, SlotHome, SlotSet};
 use crate::{MetaError, MetaRecord, PoolError, SlotRun};
@@ -134,7 +136,11 @@ impl Core {
             Some(hook) if !free.is_empty() => {
                 hook(&Metadata(self.clone()), free.iter().map(|run| run.first).collect());
             }
-            _ => free.into_iter().for_each(|run| self.allocator.borrow_mut().give_back(run)),
+            _ if free.is_empty() => {}
+            _ => {
+                free.into_iter().for_each(|run| self.allocator.borrow_mut().give_back(run));
+                self.slots_returned.notify_all();
+            }
         }
     }
 }
@@ -175,6 +181,17 @@ impl Metadata {
             assert!(!state.used_slots().contains(slot), "slot {slot} has an extent and cannot be returned");
             allocator.give_back(SlotRun { first: slot, count: 1 });
         }
+        drop((state, allocator));
+        // Who waits for slots has all reserves recalled in between: that nothing came back is no news.
+        if !runs.is_empty() {
+            self.0.slots_returned.notify_all();
+        }
+    }
+
+    /// Rung when slots can be allocated that could not before: they were freed, or have come back. A task that found none and waits
+    /// for this before it awaits anything else misses nothing.
+    pub fn slots_returned(&self) -> &Notify {
+        &self.0.slots_returned
     }
 
     /// Slots of a group that can be allocated now, what thick volumes have reserved included.

@@ -53,6 +53,8 @@ pub(super) struct Core {
     pub(super) on_freed: RefCell<Option<FreedHook>>,
     /// Rung when commits have ended.
     pub(super) changed: Notify,
+    /// Rung when slots can be allocated that could not before.
+    pub(super) slots_returned: Notify,
     /// Whether the pool has drives that remember anything.
     pub(super) persistent: bool,
 }
@@ -124,6 +126,7 @@ impl Core {
             on_sets: RefCell::default(),
             on_freed: RefCell::default(),
             changed: Notify::new(),
+            slots_returned: Notify::new(),
             persistent,
         })
     }
@@ -196,6 +199,11 @@ impl Metadata {
     /// The drive of a member that serves.
     pub fn drive(&self, member: u32) -> Option<DriveHandle> {
         self.0.drive(member)
+    }
+
+    /// Rung when commits have ended, and when the metadata have failed.
+    pub fn changed(&self) -> &Notify {
+        &self.0.changed
     }
 
     /// Why nothing can be committed any more, if so.
