@@ -58,7 +58,7 @@ pub(crate) struct Service {
     troubles: Troubles,
     stop: AtomicBool,
     /// To each shard, for connections.
-    doors: Vec<MailSender<OwnedFd>>,
+    connection_channels: Vec<MailSender<OwnedFd>>,
     /// Shards that still answer.
     answering: AtomicUsize,
     state: Mutex<State>,
@@ -70,7 +70,7 @@ struct State {
     failure: Option<Failure>,
     /// Where it listens, as an array file has it.
     bound: Vec<String>,
-    /// The other ends of the doors, until the shards take theirs.
+    /// The other ends of the connection channels, until the shards take theirs.
     arrivals: Vec<Option<MailReceiver<OwnedFd>>>,
     /// Of the connections of each shard.
     counts: Vec<Arc<ConnectionCounts>>,
@@ -88,8 +88,8 @@ impl Service {
         listening: impl Fn(&[PeerAddress]) + Send + Sync + 'static,
     ) -> Arc<Service> {
         let shards = array.cores().max(1);
-        let (doors, arrivals) =
-            (0..shards).map(|_| mailbox()).map(|(door, inbox)| (door, Some(inbox))).unzip();
+        let (connection_channels, arrivals) =
+            (0..shards).map(|_| mailbox()).map(|(channel, inbox)| (channel, Some(inbox))).unzip();
         Arc::new(Service {
             array: array.name().to_owned(),
             listen: listen.iter().map(|address| address.0.clone()).collect(),
@@ -99,7 +99,7 @@ impl Service {
             signals,
             troubles,
             stop: AtomicBool::new(false),
-            doors,
+            connection_channels,
             answering: AtomicUsize::new(shards),
             state: Mutex::new(State { arrivals, ..State::default() }),
         })
@@ -407,12 +407,12 @@ impl ExportRegistry for NbdExports {
 fn deal(service: Arc<Service>, server: Server<Volume>) -> impl Fn(Socket) {
     let turn = Cell::new(0);
     move |socket| {
-        let shard = turn.get() % service.doors.len();
+        let shard = turn.get() % service.connection_channels.len();
         turn.set(turn.get().wrapping_add(1));
         match shard {
             0 => server.serve(socket),
             // Nothing has used the socket yet, so it can be given up.
-            _ => socket.into_fd().into_iter().for_each(|fd| service.doors[shard].send(fd)),
+            _ => socket.into_fd().into_iter().for_each(|fd| service.connection_channels[shard].send(fd)),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{Either, select};
 use tier0_control::{
-    Answer, DriveOpener, DriveSource, Harm, JoiningMedium, Moved, NewDrive, NotOpened, OtherPlace,
+    Answer, Damage, DriveOpener, DriveSource, JoiningMedium, NewDrive, NotOpened, OtherPlace, RelocatedDrive,
 };
 use tier0_description::{DriveDescription, class};
 use tier0_drive::OpenError;
@@ -76,11 +76,11 @@ impl DriveOpener for MediumOpener {
         })
     }
 
-    fn harmed(&self) -> Vec<(PathBuf, Harm)> {
-        displaced_of(&self.known.borrow(), Medium::harm)
+    fn damaged(&self) -> Vec<(PathBuf, Damage)> {
+        displaced_of(&self.known.borrow(), Medium::damage)
     }
 
-    fn moved(&self) -> Answer<'_, Option<Vec<Moved>>> {
+    fn relocated(&self) -> Answer<'_, Option<Vec<RelocatedDrive>>> {
         Box::pin(async move {
             // The caller waits as long as it likes.
             let looking = loop {
@@ -95,8 +95,10 @@ impl DriveOpener for MediumOpener {
                 let moved = displaced_of(&known, Medium::displacement).into_iter().map(|(_, moved)| moved);
                 // Drives of the array that have changed places are known by what they hold.
                 let is_ours = |path: &Path| known.iter().any(|medium| medium.is_at(path));
-                let told =
-                    |moved: Moved| Moved { is_replaced: moved.is_replaced && !is_ours(&moved.from), ..moved };
+                let told = |moved: RelocatedDrive| RelocatedDrive {
+                    is_replaced: moved.is_replaced && !is_ours(&moved.from),
+                    ..moved
+                };
                 moved.map(told).collect()
             };
             beside(&self.world, "that was moved", work).await.ok()

@@ -1,16 +1,16 @@
-//! Which slots the extents of one shard have, and the stock of free slots that the shard was handed.
+//! Which slots the extents of one shard have, and the shard's slot reserves.
 //!
 //! Invariants: an extent that is being unmapped has no slot any more, so a write that arrives meanwhile allocates anew;
 //! a slot goes back to the pool only when its unmapping is stable (the control task sees to that), and when no extent has it
 //! here: of several that have it, those that leave it are counted out when that is stable. A thick volume's
-//! space is a reservation: its extents, too, take slots when they are written, but of a stock that thin volumes cannot
+//! space is a reservation: its extents, too, take slots when they are written, but of a slot reserve that thin volumes cannot
 //! use up.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use tier0_control::message::control::{Commit, ControlMessage, MovedNote, Refill};
+use tier0_control::message::control::{Commit, ControlMessage, MovedNote, Replenish};
 use tier0_plan::PoolShape;
 use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
@@ -29,8 +29,8 @@ pub(crate) struct ShardMapping {
     /// Slots that several extents have, and how many.
     shared: RefCell<BTreeMap<u64, u32>>,
     /// Slots to which extents are to be copied.
-    lent: RefCell<BTreeMap<ExtentId, SlotRef>>,
-    stocks: RefCell<BTreeMap<Claim, Rc<Stock>>>,
+    copy_slots: RefCell<BTreeMap<ExtentId, SlotRef>>,
+    slot_reserves: RefCell<BTreeMap<Claim, Rc<SlotReserve>>>,
     /// By the volumes' numbers in the pool.
     claims: RefCell<BTreeMap<u32, Claim>>,
     /// Slots that background work has pinned, and how often: they are not given back meanwhile.
@@ -57,13 +57,15 @@ impl Drop for Pinned<'_> {
     }
 }
 
-/// Free slots that the control task has handed out.
+/// The slot reserve of a shard: free slots that the control task has allocated to it for one claim and that no extent has yet.
+/// It is neither the space that a pool keeps back from thin volumes ([`tier0_pool::Reserve`]) nor the slots that thick volumes
+/// have reserved, which are counts in the metadata. A slot reserve for a thick claim holds slots of the latter.
 #[derive(Default)]
-struct Stock {
+struct SlotReserve {
     /// Taken from the end.
     slots: RefCell<Vec<SlotRef>>,
-    refilling: Cell<bool>,
-    refilled: Notify,
+    replenishing: Cell<bool>,
+    replenished: Notify,
 }
 
 impl ShardMapping {
@@ -80,8 +82,8 @@ impl ShardMapping {
             shape,
             extents: RefCell::default(),
             shared: RefCell::default(),
-            lent: RefCell::default(),
-            stocks: RefCell::default(),
+            copy_slots: RefCell::default(),
+            slot_reserves: RefCell::default(),
             claims: RefCell::new(claims.into_iter().collect()),
             pinned: RefCell::default(),
             unpinned: Notify::new(),
@@ -114,7 +116,7 @@ impl ShardMapping {
         left == 0
     }
 
-    /// Pins a slot, so that it is not given back; none if the extent neither has it nor is to be copied there.
+    /// Pins a slot, so that it is not given back; `None` if the extent neither has it nor is to be copied there.
     pub(crate) fn pin(&self, extent: ExtentId, slot: SlotRef) -> Option<Pinned<'_>> {
         self.is_of(extent, slot).then(|| {
             *self.pinned.borrow_mut().entry(slot.slot).or_default() += 1;
@@ -122,7 +124,7 @@ impl ShardMapping {
         })
     }
 
-    /// Pins a slot for any of the extents that have it, this one if it does, and says which; none if no extent has it.
+    /// Pins a slot for any of the extents that have it, this one if it does, and says which; `None` if no extent has it.
     pub(crate) fn pin_for_any(&self, extent: ExtentId, slot: SlotRef) -> Option<(ExtentId, Pinned<'_>)> {
         let has_it = |owner: &ExtentId| self.is_of(*owner, slot);
         let others = || {
@@ -134,7 +136,7 @@ impl ShardMapping {
     }
 
     fn is_of(&self, extent: ExtentId, slot: SlotRef) -> bool {
-        self.slot_of(extent) == Some(slot) || self.lent.borrow().get(&extent) == Some(&slot)
+        self.slot_of(extent) == Some(slot) || self.copy_slots.borrow().get(&extent) == Some(&slot)
     }
 
     /// Sends something to the control task.
@@ -177,7 +179,7 @@ impl ShardMapping {
     /// Slots that hold something: those that extents have, and those to which some are being copied.
     pub(crate) fn slots_in_use(&self) -> Vec<(ExtentId, SlotRef)> {
         let mut slots = self.slots();
-        slots.extend(self.lent.borrow().iter().map(|(extent, slot)| (*extent, *slot)));
+        slots.extend(self.copy_slots.borrow().iter().map(|(extent, slot)| (*extent, *slot)));
         slots
     }
 
@@ -216,22 +218,22 @@ impl ShardMapping {
         }
     }
 
-    /// A slot was lent for an extent that moves.
+    /// A slot was allocated for an extent that moves.
     pub(crate) fn declare_fresh(&self, slot: SlotRef) {
         self.shape.declare_fresh(slot.slot);
     }
 
-    /// By group: how many slots are in stock for thin volumes.
-    pub(crate) fn thin_stock(&self) -> BTreeMap<u32, u64> {
-        let stocks = self.stocks.borrow();
-        let thin = stocks.iter().filter(|(claim, _)| claim.thin);
-        thin.map(|(claim, stock)| (claim.group, stock.slots.borrow().len() as u64)).collect()
+    /// By group: how many slots the slot reserve for thin volumes has.
+    pub(crate) fn thin_slot_reserve(&self) -> BTreeMap<u32, u64> {
+        let slot_reserves = self.slot_reserves.borrow();
+        let thin = slot_reserves.iter().filter(|(claim, _)| claim.thin);
+        thin.map(|(claim, reserve)| (claim.group, reserve.slots.borrow().len() as u64)).collect()
     }
 
-    /// Takes what is in stock out of it.
-    pub(crate) fn give_back_stock(&self) -> Vec<SlotRef> {
-        let stocks = self.stocks.borrow();
-        stocks.values().flat_map(|stock| std::mem::take(&mut *stock.slots.borrow_mut())).collect()
+    /// Takes all slots out of the slot reserves.
+    pub(crate) fn return_slot_reserves(&self) -> Vec<SlotRef> {
+        let slot_reserves = self.slot_reserves.borrow();
+        slot_reserves.values().flat_map(|reserve| std::mem::take(&mut *reserve.slots.borrow_mut())).collect()
     }
 
     /// The slot of an extent, which gets one if it has none. The mapping is not stable before it is committed.
@@ -239,63 +241,63 @@ impl ShardMapping {
     /// # Errors
     /// [`IoError::NoSpace`] when the pool has no slot left.
     pub(crate) async fn slot_or_new(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
-        let (claim, stock) = self.stock_for(extent);
+        let (claim, reserve) = self.slot_reserve_for(extent);
         loop {
             if let Some(slot) = self.slot_of(extent) {
                 return Ok(slot);
             }
-            if let Some(slot) = self.take(&stock) {
+            if let Some(slot) = self.take(&reserve) {
                 self.map(extent, slot);
                 return Ok(slot);
             }
-            self.refill(&stock, claim).await?;
+            self.replenish(&reserve, claim).await?;
         }
     }
 
     /// A free slot for the copy of an extent.
     async fn another_slot(&self, extent: ExtentId) -> Result<SlotRef, IoError> {
-        let (claim, stock) = self.stock_for(extent);
+        let (claim, reserve) = self.slot_reserve_for(extent);
         loop {
-            if let Some(slot) = self.take(&stock) {
-                self.lent.borrow_mut().insert(extent, slot);
+            if let Some(slot) = self.take(&reserve) {
+                self.copy_slots.borrow_mut().insert(extent, slot);
                 return Ok(slot);
             }
-            self.refill(&stock, claim).await?;
+            self.replenish(&reserve, claim).await?;
         }
     }
 
-    /// What an extent may claim, and the stock for it.
-    fn stock_for(&self, extent: ExtentId) -> (Claim, Rc<Stock>) {
+    /// What an extent may claim, and the slot reserve for it.
+    fn slot_reserve_for(&self, extent: ExtentId) -> (Claim, Rc<SlotReserve>) {
         // Of a volume that is gone nothing is reserved any more.
         let unreserved = Claim { group: 0, thin: true };
         let claim = self.claims.borrow().get(&extent.volume).copied().unwrap_or(unreserved);
-        (claim, self.stocks.borrow_mut().entry(claim).or_default().clone())
+        (claim, self.slot_reserves.borrow_mut().entry(claim).or_default().clone())
     }
 
-    fn take(&self, stock: &Stock) -> Option<SlotRef> {
-        let slot = stock.slots.borrow_mut().pop()?;
+    fn take(&self, reserve: &SlotReserve) -> Option<SlotRef> {
+        let slot = reserve.slots.borrow_mut().pop()?;
         self.shape.declare_fresh(slot.slot);
         Some(slot)
     }
 
     /// Asks for more slots; one asks for all who wait.
-    async fn refill(&self, stock: &Stock, claim: Claim) -> Result<(), IoError> {
-        if stock.refilling.replace(true) {
-            stock.refilled.wait().await;
+    async fn replenish(&self, reserve: &SlotReserve, claim: Claim) -> Result<(), IoError> {
+        if reserve.replenishing.replace(true) {
+            reserve.replenished.wait().await;
             return Ok(());
         }
         let (reply, answer) = oneshot::channel();
-        self.control.send(ControlMessage::Refill(Refill { pool: self.pool, claim, reply }));
+        self.control.send(ControlMessage::Replenish(Replenish { pool: self.pool, claim, reply }));
         let slots = answer.await;
-        stock.refilling.set(false);
-        stock.refilled.notify_all();
+        reserve.replenishing.set(false);
+        reserve.replenished.notify_all();
         let mut slots = slots.map_err(|_| IoError::Gone)?;
         if slots.is_empty() {
             return Err(IoError::NoSpace);
         }
         // Low slots are to be taken first.
         slots.reverse();
-        stock.slots.borrow_mut().splice(0..0, slots);
+        reserve.slots.borrow_mut().splice(0..0, slots);
         Ok(())
     }
 
@@ -356,12 +358,12 @@ impl Mapping for ShardMapping {
         }
     }
 
-    fn lend(&self, extent: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
+    fn allocate_copy(&self, extent: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
         Box::pin(self.another_slot(extent))
     }
 
     fn give_back(&self, slot: SlotRef) {
-        self.lent.borrow_mut().retain(|_, lent| *lent != slot);
+        self.copy_slots.borrow_mut().retain(|_, copy| *copy != slot);
         self.control.send(ControlMessage::GiveBack { pool: self.pool, slot });
     }
 
@@ -381,14 +383,20 @@ impl Mapping for ShardMapping {
         let Relocation { extents, from, to } = relocation;
         let (reply, answer) = oneshot::channel();
         let to = Some(to);
-        self.control.send(ControlMessage::Moved(MovedNote { pool: self.pool, extents, from, to, reply }));
+        self.control.send(ControlMessage::ExtentsMoved(MovedNote {
+            pool: self.pool,
+            extents,
+            from,
+            to,
+            reply,
+        }));
         Box::pin(async move { answer.await.unwrap_or(Err(IoError::Gone)) })
     }
 
     fn commit_leave(&self, extent: ExtentId, slot: SlotRef) -> LocalFuture<'_, Result<(), IoError>> {
         let (reply, answer) = oneshot::channel();
         let note = MovedNote { pool: self.pool, extents: vec![extent], from: slot, to: None, reply };
-        self.control.send(ControlMessage::Moved(note));
+        self.control.send(ControlMessage::ExtentsMoved(note));
         Box::pin(async move { answer.await.unwrap_or(Err(IoError::Gone)).map(|_| ()) })
     }
 
@@ -402,7 +410,7 @@ impl Mapping for ShardMapping {
         for extent in extents {
             self.map(*extent, *to);
         }
-        self.lent.borrow_mut().retain(|_, lent| lent != to);
+        self.copy_slots.borrow_mut().retain(|_, copy| copy != to);
         if extents.len() > 1 {
             self.shared.borrow_mut().insert(to.slot, extents.len() as u32);
         }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_control::message::control::ControlMessage;
-use tier0_control::{ControlledPool, MemberJudge, without_unfinished};
+use tier0_control::{ControlledPool, MemberArbiter, without_unfinished};
 use tier0_description::FLASH_WRITES_PER_DAY;
 use tier0_drive::DriveHandle;
 use tier0_plan::{PoolShape, members_max};
@@ -68,7 +68,7 @@ impl OpenedPool {
         let drives: Vec<Option<DriveHandle>> =
             drives.map(|(place, drive)| drive.filter(|_| !lost.is_lost(place))).collect();
         for (place, drive) in drives.iter().enumerate() {
-            drive.iter().for_each(|drive| MemberJudge::appoint(drive, number, place, control));
+            drive.iter().for_each(|drive| MemberArbiter::appoint(drive, number, place, control));
         }
         let seed = PoolSeed {
             number,

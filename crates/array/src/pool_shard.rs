@@ -139,7 +139,7 @@ impl PoolShard {
         let counts = Rc::new(IntegrityCounts::new(seed.shape.slots.clone()));
         let (number, told) = (seed.number, control.clone());
         counts
-            .tell_tables(move |event| told.send(ControlMessage::TableFound { pool: number, event: *event }));
+            .tell_tables(move |event| told.send(ControlMessage::TableError { pool: number, event: *event }));
         let report = FoundReport { pool: seed.number, counts: counts.clone(), control: control.clone() };
         let raid = RaidIo::with_report(seed.shape.sets.clone(), members, Rc::new(report));
         let short_id = u64::from_le_bytes(state.id().as_bytes()[..8].try_into().expect("eight bytes"));

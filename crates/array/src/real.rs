@@ -10,7 +10,7 @@ use tier0_cache::ReadCacheOptions;
 use tier0_control::admin::{AdminReply, AdminRequest, Event};
 use tier0_control::message::control::ControlMessage;
 use tier0_control::message::request::ShardRequest;
-use tier0_control::{Control, DriveOpener, LossRules, MemberJudge};
+use tier0_control::{Control, DriveOpener, LossRules, MemberArbiter};
 use tier0_description::{CacheSettings, FLASH_WRITES_PER_DAY, Mismatch};
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::survey_without;
@@ -245,7 +245,7 @@ impl ShardStart<'_> {
             }
             runtime.run(serve(context));
             if let Some(control) = upkeep {
-                runtime.run(async move { control.tell_harmed_drives_at_the_end().await });
+                runtime.run(async move { control.tell_damaged_drives_at_the_end().await });
             }
         }
         // The registry has volumes, which have the shard.
@@ -330,7 +330,7 @@ impl PoolsStart {
             let open = |(member, medium): (usize, &Option<Arc<Medium>>)| {
                 let drive = medium.as_ref().map(|medium| self.source.drive(medium, &world)).transpose()?;
                 drive.iter().for_each(|drive| {
-                    MemberJudge::appoint(drive, part.seed.number, member, &self.control);
+                    MemberArbiter::appoint(drive, part.seed.number, member, &self.control);
                 });
                 Ok(drive)
             };

@@ -38,7 +38,7 @@ pub(crate) struct FoundReport {
 impl RepairReport for FoundReport {
     fn report(&self, event: &RepairEvent) {
         self.counts.report(event);
-        self.control.send(ControlMessage::Found { pool: self.pool, event: *event });
+        self.control.send(ControlMessage::PageError { pool: self.pool, event: *event });
     }
 
     fn table_lost(&self, slot: u64) {

@@ -70,7 +70,7 @@ impl Mapping for Thick {
         vec![extent]
     }
 
-    fn lend(&self, _: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
+    fn allocate_copy(&self, _: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
         Box::pin(async { Err(IoError::NoSpace) })
     }
 

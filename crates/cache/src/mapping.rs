@@ -45,9 +45,9 @@ pub trait Mapping {
     ///
     /// # Errors
     /// [`IoError::NoSpace`] if there is none.
-    fn lend(&self, extent: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>>;
+    fn allocate_copy(&self, extent: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>>;
 
-    /// Gives back a slot that was lent and that no extent has got, or that its last extent has left.
+    /// Gives back a slot that was allocated and that no extent has got, or that its last extent has left.
     fn give_back(&self, slot: SlotRef);
 
     /// Makes changes of the map durable. `mapped` are slots that [`Mapping::allocate`] handed out and that hold data
@@ -59,8 +59,8 @@ pub trait Mapping {
         unmapped: Vec<(ExtentId, SlotRef)>,
     ) -> LocalFuture<'_, Result<(), IoError>>;
 
-    /// Makes durable that extents have the new slot and not the old one, which is not lent again before it is given back. Which
-    /// have moved: those of a volume that is gone have not.
+    /// Makes durable that extents have the new slot and not the old one, which is not allocated again before it is given back.
+    /// Which have moved: those of a volume that is gone have not.
     ///
     /// # Errors
     /// When it has not changed, or nothing can become durable any more.

@@ -4,38 +4,41 @@ use std::path::{Path, PathBuf};
 
 use tier0_description::facts::{DriveFacts, DriveState, PoolFacts};
 
-use super::{Control, Harm, Moved, PoolCore};
+use crate::{Control, Damage, RelocatedDrive};
 
 impl Control {
     /// What every pool is.
-    pub(super) async fn describe(&self) -> Vec<PoolFacts> {
-        self.look_at_moved_drives().await;
-        let facts = |pool: &PoolCore| {
-            let state = pool.metadata.state();
+    pub(crate) async fn describe(&self) -> Vec<PoolFacts> {
+        self.membership.look_at_moved_drives().await;
+        let facts = |number: usize| {
+            let state = self.context.pool(number).metadata.state();
             let path_of = |place: u32| {
                 let path = state.member(place).map(|member| &member.path);
                 path.filter(|path| !path.is_empty()).map(PathBuf::from)
             };
-            PoolFacts { space: Some(pool.space_rules.borrow().clone()), ..PoolFacts::of(&state, path_of) }
+            PoolFacts {
+                space: Some(self.space.core(number).rules.borrow().clone()),
+                ..PoolFacts::of(&state, path_of)
+            }
         };
-        let mut pools: Vec<PoolFacts> = self.pools.iter().map(|pool| facts(&pool.core)).collect();
-        let Some(opener) = &self.opener else { return pools };
-        let (moved, harmed) = (self.moved.borrow(), opener.harmed());
+        let mut pools: Vec<PoolFacts> = (0..self.context.pools.len()).map(facts).collect();
+        let Some(opener) = &self.membership.opener else { return pools };
+        let (moved, damaged) = (self.membership.relocated.borrow(), opener.damaged());
         let drives = pools.iter_mut().flat_map(|pool| &mut pool.drives);
         drives
             .filter(|drive| drive.state == DriveState::Active)
-            .for_each(|drive| put_in_place(drive, &moved, &harmed));
+            .for_each(|drive| put_in_place(drive, &moved, &damaged));
         pools
     }
 }
 
 /// What became of a drive's file since it was opened.
-fn put_in_place(drive: &mut DriveFacts, moved: &[Moved], harmed: &[(PathBuf, Harm)]) {
+fn put_in_place(drive: &mut DriveFacts, moved: &[RelocatedDrive], damaged: &[(PathBuf, Damage)]) {
     let is_it = |path: &Path| drive.path.as_deref() == Some(path);
-    for (_, harm) in harmed.iter().filter(|(path, _)| is_it(path)) {
-        match harm {
-            Harm::Deleted { is_replaced } => (drive.deleted, drive.replaced) = (true, *is_replaced),
-            Harm::CutShort => drive.cut_short = true,
+    for (_, damage) in damaged.iter().filter(|(path, _)| is_it(path)) {
+        match damage {
+            Damage::Deleted { is_replaced } => (drive.deleted, drive.replaced) = (true, *is_replaced),
+            Damage::CutShort => drive.cut_short = true,
         }
     }
     if let Some(moved) = moved.iter().find(|moved| is_it(&moved.from)) {

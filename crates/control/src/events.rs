@@ -6,18 +6,16 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use tier0_units::{Nanos, counted};
 
-use super::Control;
-use super::drives::replace_command;
-use super::moving::MoveReason;
-use super::report::which_groups;
+use crate::Control;
 use crate::admin::{Event, Severity};
+use crate::context::Context;
 
 /// The most events that are kept: the oldest go first.
 const EVENTS_MAX: usize = 256;
 
 /// The latest events.
 #[derive(Default)]
-pub(super) struct Events {
+pub(crate) struct Events {
     /// Oldest first.
     latest: RefCell<VecDeque<(Nanos, Event)>>,
     /// Who else is told.
@@ -30,7 +28,7 @@ pub(super) struct Events {
 
 /// An event among all since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct EventId(u64);
+pub(crate) struct EventId(u64);
 
 impl Events {
     fn add(&self, now: Nanos, event: Event) -> EventId {
@@ -46,7 +44,7 @@ impl Events {
     }
 
     /// Changes what an event says, where it is still among the latest. Its place, its age and its advice stay.
-    pub(super) fn bring_up_to_date(&self, id: EventId, what: String) {
+    pub(crate) fn bring_up_to_date(&self, id: EventId, what: String) {
         let mut events = self.latest.borrow_mut();
         let later = (self.added.get() - id.0) as usize;
         if let Some(place) = events.len().checked_sub(later) {
@@ -86,7 +84,7 @@ impl Events {
     }
 
     /// All of them, newest last, with their age at `now`.
-    pub(super) fn all(&self, now: Nanos) -> Vec<Event> {
+    pub(crate) fn all(&self, now: Nanos) -> Vec<Event> {
         let aged = |(at, event): &(Nanos, Event)| Event {
             age_s: now.saturating_sub(*at).0 / Nanos::from_secs(1).0,
             ..event.clone()
@@ -98,11 +96,13 @@ impl Events {
 impl Control {
     /// Has events told here too.
     pub fn tell_events(&self, to: SyncSender<Event>) {
-        *self.events.listener.borrow_mut() = Some(to);
+        *self.context.events.listener.borrow_mut() = Some(to);
     }
+}
 
+impl Context {
     /// Tells when the first shard's thread stood still: drives are not blamed for that.
-    pub(super) fn look_at_turns(&self) {
+    pub(crate) fn look_at_turns(&self) {
         let slow = self.world.slow_turns();
         if slow.count > self.slow_turns_told.replace(slow.count) {
             let what = format!("the process stood still for {} ms", slow.last.0 / Nanos::from_millis(1).0);
@@ -111,74 +111,8 @@ impl Control {
         }
     }
 
-    /// Tells when a rebuild has begun or ended, and when there is no room for one.
-    pub(super) fn look_at_rebuild(&self, number: usize) {
-        self.look_at_findings(number);
-        let core = self.core(number);
-        let running = core.rebuild.is_running();
-        let was_told = core.rebuild_told.replace(running);
-        let thing = format!("pool {}", self.pools[number].name);
-        let (lacking, leaving) = {
-            let state = core.metadata.state();
-            (state.lost_columns().count() as u64, state.leaving_columns().next().is_some())
-        };
-        if running {
-            let what = match lacking {
-                _ if was_told => return,
-                _ if leaving => "what drives that leave hold is being copied",
-                0 => match self.moves(number) {
-                    (_, moves) if moves.is_empty() => "a rebuild has begun",
-                    (MoveReason::CopyBack, _) => "columns move back to the drives that they belong on",
-                    _ => "columns move to drives that have more room",
-                },
-                _ => "a rebuild has begun",
-            };
-            return self.tell(Severity::Info, thing, what, "");
-        }
-        let homeless = core.rebuild.without_spare.get();
-        let homeless_told = core.room_told.replace(homeless);
-        let remedy = || format!("add a drive (tier0 drive add{})", which_groups(&core.metadata.state()));
-        match (was_told, lacking) {
-            (true, 0) => self.tell(Severity::Info, thing, "every set is whole, and nothing is rebuilt", ""),
-            (true, lacking) => {
-                let columns = counted(lacking, "column");
-                let what = format!("the rebuild has ended, and no spare chunklet is there for {columns}");
-                self.tell(Severity::Warning, thing, what, remedy());
-            }
-            (false, _) if homeless > 0 && homeless != homeless_told => {
-                let columns = counted(homeless, "column");
-                let what = format!("{columns} cannot be rebuilt: no spare chunklet is there");
-                self.tell(Severity::Warning, thing, what, remedy());
-            }
-            (false, _) => {}
-        }
-    }
-
-    /// Tells that a member is lost, once the others know.
-    pub(super) fn tell_lost(&self, number: usize, member: usize) {
-        let core = self.core(number);
-        let member = member as u32;
-        core.lost_at.borrow_mut().entry(member).or_insert_with(|| self.world.now());
-        let known = core.pauses.health(member).and_then(|health| health.last_error);
-        let why = match core.taken_out.borrow().contains(&member) {
-            true => " (it was taken out)".to_owned(),
-            false => known.map_or_else(String::new, |error| format!(" ({error})")),
-        };
-        let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
-        let leaves = core.metadata.state().member(member).is_some_and(|lost| lost.leaving);
-        let remedy = match leaves {
-            // It was removed on purpose.
-            true => String::new(),
-            false => {
-                let replace = replace_command(&core.drive_name(member));
-                format!("take it back if it answers (tier0 drive rejoin), or replace it ({replace})")
-            }
-        };
-        self.tell(Severity::Critical, format!("drive {}", core.drive_name(member)), what, remedy);
-    }
-
     /// Tells that a drive has left its pool: what was advised before would not find it.
-    pub(super) fn tell_left(&self, number: usize, drive: &str) {
+    pub(crate) fn tell_left(&self, number: usize, drive: &str) {
         let thing = format!("drive {drive}");
         self.events.withdraw_advice(&thing);
         let what = format!("it has left pool {}", self.pools[number].name);
@@ -186,7 +120,7 @@ impl Control {
     }
 
     /// Something has happened to `thing` ("drive d0", "pool pool0"): `what` it was, and what to do, if anything.
-    pub(super) fn tell(
+    pub(crate) fn tell(
         &self,
         severity: Severity,
         thing: impl Into<String>,
@@ -197,7 +131,7 @@ impl Control {
     }
 
     /// The same of an event that is [brought up to date](Events::bring_up_to_date) later.
-    pub(super) fn tell_first(
+    pub(crate) fn tell_first(
         &self,
         severity: Severity,
         thing: String,
@@ -208,13 +142,13 @@ impl Control {
     }
 
     /// Tells an event.
-    pub(super) fn tell_event(&self, event: Event) -> EventId {
+    pub(crate) fn tell_event(&self, event: Event) -> EventId {
         log(&event);
         self.events.add(self.world.now(), event)
     }
 
     /// Has the log and the listener told of an event that is among the latest already, and has been brought up to date since.
-    pub(super) fn tell_listeners(&self, severity: Severity, thing: String, what: String, remedy: &str) {
+    pub(crate) fn tell_listeners(&self, severity: Severity, thing: String, what: String, remedy: &str) {
         let event = Event { age_s: 0, severity, thing, what, remedy: remedy.to_owned(), original: None };
         log(&event);
         self.events.pass_on(&event);

@@ -1,7 +1,5 @@
-//! A pool as the control task keeps it.
+//! A pool as all wings know it.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,170 +7,55 @@ use std::sync::Arc;
 use tier0_drive::DriveHandle;
 use tier0_plan::PoolShape;
 use tier0_pool::metadata::Metadata;
-use tier0_pool::{ChunkletAddress, Claim, MetaRecord, PoolError, SlotRun, SpaceRules};
+use tier0_pool::{Member, MemberState, MetaRecord, PoolState};
 use tier0_raid::io::LostDrives;
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
-use tier0_units::{ExtentId, Nanos, SlotRef};
+use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
-use super::discards::Discards;
-use super::flash_cache::FlashCacheUpkeep;
-use super::found::Found;
-use super::mover::{MOVES_AT_ONCE, Mover};
-use super::moves::Moves;
-use super::pause::Pauses;
-use super::rebuild::RebuildProgress;
-use super::restripe::RestripeProgress;
-use super::scrub::ScrubProgress;
-use super::verdict::Court;
-use super::verification::Unverified;
-use crate::message::control::SlotRebuiltNote;
+use crate::admin::AdminError;
+use crate::pauses::Pauses;
 
-/// Allocation numbers that are reserved at once: one metadata record for so many new extents.
-const ALLOCATIONS_RESERVED: u64 = 1 << 16;
-/// The most slots that are lent at once: enough that asking is rare, few enough that none lie idle for long.
-const BATCH_MAX: u64 = 64;
-/// A batch is at most this share of what is left for every shard, so that the last slots are not hoarded.
-const BATCH_SHARE: u64 = 4;
+/// Permits of [`Pool::column_places`]: more than commits are ever under way.
+pub(crate) const ALL_PLACES: u64 = 1 << 32;
 
-/// Permits of [`PoolCore::column_places`]: more than commits are ever under way.
-pub(super) const ALL_PLACES: u64 = 1 << 32;
-
-/// A pool.
-pub(crate) struct PoolControl {
+/// A pool. What a wing keeps of it besides derefs to this.
+pub(crate) struct Pool {
     pub(crate) name: String,
     pub(crate) lost: Arc<LostDrives>,
-    pub(crate) core: PoolCore,
-}
-
-/// What the control task keeps of a pool, for all that it does there.
-pub(crate) struct PoolCore {
     pub(crate) metadata: Metadata,
     pub(crate) shape: PoolShape,
-    /// Numbers that are reserved and not given.
-    allocations: RefCell<Range<u64>>,
-    /// One reserves allocation numbers for all.
-    reserving: Semaphore,
     /// A task that records which slots of a column are there has one permit until that is stable; a task that moves
     /// columns or ends their rebuild has all: what is true of a column's old place must not be remembered of its new
     /// one, nor after the end.
-    pub(super) column_places: Semaphore,
-    /// Lost members that are to be forgotten although what they hold may be needed.
-    pub(super) given_up: RefCell<BTreeSet<u32>>,
-    /// Members that are to be forgotten when nothing is theirs any more, with their drives where they answer.
-    pub(super) leaving: RefCell<BTreeMap<u32, Option<DriveHandle>>>,
-    pub(super) moves: Moves,
-    pub(super) court: Court,
-    pub(super) pauses: Pauses,
-    pub(super) found: Found,
-    /// Whether the last event about a rebuild said that one goes on.
-    pub(super) rebuild_told: Cell<bool>,
-    /// Of how many columns events have told last that there is no spare chunklet for them.
-    pub(super) room_told: Cell<u64>,
-    /// How urgent the last event about space was.
-    pub(super) space_told: RefCell<BTreeMap<u32, u8>>,
-    /// When the administrator is told about space, and what thin volumes do not get.
-    pub(super) space_rules: RefCell<SpaceRules>,
-    /// The drives that are to hold the write log, where the array file says so.
-    pub(super) log_drives: RefCell<Vec<String>>,
-    /// Members that are not for data of which was told that they have columns.
-    pub(super) misplaced_told: RefCell<BTreeSet<u32>>,
-    pub(super) flash_cache: FlashCacheUpkeep,
-    pub(crate) rebuild: RebuildProgress,
-    pub(crate) scrub: ScrubProgress,
-    pub(crate) restripe: RestripeProgress,
-    /// The lost member whose drive joins again at present.
-    pub(super) rejoining: Cell<Option<u32>>,
-    /// Columns that are rebuilt where they were until their drive was lost: set, column and place.
-    pub(super) returned: RefCell<BTreeMap<(u32, u32), ChunkletAddress>>,
-    /// Drives that were taken back by what has changed, until a scrub has read them whole.
-    pub(super) unverified: Unverified,
-    /// Members that the administrator has taken out of service, in this run.
-    pub(super) taken_out: RefCell<BTreeSet<u32>>,
-    /// When members were lost, in this run.
-    pub(super) lost_at: RefCell<BTreeMap<u32, Nanos>>,
-    /// The administrator has asked for sets that need columns to move first.
-    pub(super) growing: Cell<bool>,
-    /// Freed slots on their way back.
-    pub(super) discards: Rc<Discards>,
-    /// Extents on their way.
-    pub(super) mover: Rc<Mover>,
-    /// Extents move, or columns are rebuilt, not both: a move has one permit, a rebuild all of them.
-    pub(super) extents_or_rebuild: Semaphore,
+    pub(crate) column_places: Semaphore,
+    pub(crate) pauses: Pauses,
 }
 
-impl PoolCore {
-    /// How many slots of a set have extents; none where there is no such set.
-    pub(crate) fn used_slots(&self, set: u32) -> Option<u32> {
-        let state = self.metadata.state();
-        (set < state.set_count()).then(|| state.used_slots_of(set).count() as u32)
-    }
-
+impl Pool {
     /// A pool whose metadata are open, with its drives by member.
-    pub(crate) fn new(metadata: Metadata, shape: PoolShape, drives: &[Option<DriveHandle>]) -> PoolCore {
+    pub(crate) fn new(
+        metadata: Metadata,
+        shape: PoolShape,
+        lost: Arc<LostDrives>,
+        drives: &[Option<DriveHandle>],
+    ) -> Pool {
         let pauses = Pauses::default();
         for (member, drive) in (0u32..).zip(drives) {
             drive.iter().for_each(|drive| pauses.watch(member, drive));
         }
         let follower = shape.clone();
         metadata.on_sets_added(Rc::new(move |state| follower.follow(state)));
-        let discards = Discards::start(&metadata, &shape);
-        PoolCore {
-            metadata,
-            shape,
-            allocations: RefCell::new(0..0),
-            reserving: Semaphore::new(1),
-            column_places: Semaphore::new(ALL_PLACES),
-            given_up: RefCell::default(),
-            leaving: RefCell::default(),
-            moves: Moves::default(),
-            court: Court::default(),
-            pauses,
-            found: Found::default(),
-            rebuild_told: Cell::new(false),
-            room_told: Cell::new(0),
-            space_told: RefCell::default(),
-            space_rules: RefCell::default(),
-            log_drives: RefCell::default(),
-            misplaced_told: RefCell::default(),
-            flash_cache: FlashCacheUpkeep::default(),
-            rebuild: RebuildProgress::default(),
-            scrub: ScrubProgress::default(),
-            restripe: RestripeProgress::default(),
-            rejoining: Cell::default(),
-            returned: RefCell::default(),
-            unverified: Unverified::default(),
-            taken_out: RefCell::default(),
-            lost_at: RefCell::default(),
-            growing: Cell::new(false),
-            discards,
-            mover: Rc::default(),
-            extents_or_rebuild: Semaphore::new(u64::from(MOVES_AT_ONCE)),
-        }
+        let name = metadata.state().name().to_owned();
+        Pool { name, lost, metadata, shape, column_places: Semaphore::new(ALL_PLACES), pauses }
     }
 
-    /// The numbers of its volumes, in order.
-    pub(super) fn volume_numbers(&self) -> Vec<u32> {
-        self.metadata.state().volumes().map(|volume| volume.number).collect()
-    }
-
-    /// Numbers for `count` allocations, never used before and never again, whatever happens: a power cut must not let
-    /// a number that some table on a drive has name another tenant.
-    async fn allocations(&self, count: u64) -> Result<u64, PoolError> {
-        let _turn = self.reserving.acquire(1).await;
-        let missing = {
-            let numbers = self.allocations.borrow();
-            numbers.end - numbers.start < count
-        };
-        if missing {
-            *self.allocations.borrow_mut() =
-                self.metadata.reserve_allocations(count.max(ALLOCATIONS_RESERVED)).await?;
-        }
-        let mut numbers = self.allocations.borrow_mut();
-        numbers.start += count;
-        Ok(numbers.start - count)
+    /// How many slots of a set have extents; `None` if there is no such set.
+    pub(crate) fn used_slots(&self, set: u32) -> Option<u32> {
+        let state = self.metadata.state();
+        (set < state.set_count()).then(|| state.used_slots_of(set).count() as u32)
     }
 
     /// Makes records true and stable.
@@ -183,8 +66,17 @@ impl PoolCore {
         })
     }
 
+    /// Records that a member is to leave, or is not. A task that has chosen a chunklet of it has recorded that by then.
+    pub(crate) async fn set_leaving(&self, place: u32, leaving: bool) -> Result<(), AdminError> {
+        let _alone = self.column_places.acquire(ALL_PLACES).await;
+        let record = MetaRecord::MemberLeaving { member: place, leaving };
+        self.commit(vec![record])
+            .await
+            .map_err(|error| AdminError::failed(format!("the pool's metadata cannot be written: {error}")))
+    }
+
     /// The records that say which columns under rebuild have fresh slots.
-    pub(super) fn fresh_slots(&self, mapped: &[(ExtentId, SlotRef)]) -> Vec<MetaRecord> {
+    pub(crate) fn fresh_slots(&self, mapped: &[(ExtentId, SlotRef)]) -> Vec<MetaRecord> {
         let sets = &self.shape.sets;
         if !sets.any_rebuilding() {
             return Vec::new();
@@ -209,156 +101,39 @@ impl PoolCore {
         }
         records
     }
-}
 
-impl PoolControl {
-    /// Free slots for one of so many shards, or a single one of those that recover; empty where there are none, or where the
-    /// metadata cannot be written any more. What is kept from thin volumes is not lent to them; what was acknowledged
-    /// before a crash gets its slots nevertheless.
-    pub(super) async fn refill(&self, claim: Claim, shards: Option<usize>) -> Vec<SlotRef> {
-        let core = &self.core;
-        let left = core.metadata.lendable_slots(claim.group);
-        let count = shards.map_or(1, |shards| (left / (BATCH_SHARE * shards as u64)).clamp(1, BATCH_MAX));
-        let kept = if shards.is_some() { core.kept_slots(claim.group) } else { 0 };
-        let most = match claim.thin {
-            true => core.metadata.free_slots(claim.group).saturating_sub(kept),
-            false => u64::MAX,
-        };
-        let runs = core.metadata.lend_slots(claim, count.min(most));
-        let slots: Vec<u64> = runs.iter().flat_map(|run| run.first..run.first + run.count).collect();
-        match core.allocations(slots.len() as u64).await {
-            Ok(first) => {
-                (first..).zip(slots).map(|(allocation, slot)| SlotRef { slot, allocation }).collect()
-            }
-            Err(error) => {
-                tracing::error!("{error}");
-                core.metadata.return_slots(&runs);
-                Vec::new()
-            }
-        }
+    /// Whether the drive of a lost member may hold what is right of pages of which no copy is: what it held was not rebuilt
+    /// elsewhere, or while pages were lost. It may have been lost more than once.
+    pub(crate) fn may_be_needed(&self, place: u32) -> bool {
+        let places = self.lost_places_of(place);
+        let state = self.metadata.state();
+        let holds = |place: &u32| state.returning(*place).next().is_some();
+        self.metadata.has_lost_pages() && places.iter().any(holds)
     }
 
-    /// Takes slots back that a shard was handed and has not used.
-    pub(super) fn take_back(&self, slots: Vec<SlotRef>) {
-        let core = &self.core;
-        let runs: Vec<SlotRun> = slots.iter().map(|slot| SlotRun { first: slot.slot, count: 1 }).collect();
-        core.metadata.return_slots(&runs);
-    }
-
-    /// Makes changes of the map stable; then unmapped slots are free. Of a volume that was deleted nothing is mapped any
-    /// more: its shards will give the slots back. But a power cut may yet undo the deletion, so the answer comes only when
-    /// that is stable: then no recovery needs what the log has of the volume.
-    pub(super) async fn commit(
-        &self,
-        mut mapped: Vec<(ExtentId, SlotRef)>,
-        unmapped: Vec<(ExtentId, SlotRef)>,
-    ) -> Result<(), IoError> {
-        let core = &self.core;
-        let is_there = |extent: &ExtentId| core.metadata.state().volume(extent.volume).is_some();
-        loop {
-            let result = self.commit_once(core, &mut mapped, &unmapped).await;
-            // A volume may have been deleted while the change waited for its turn: the others' extents are mapped all the same.
-            let overtaken = mapped.iter().any(|(extent, _)| !is_there(extent));
-            if result.is_ok() || !overtaken {
-                return result;
-            }
-        }
-    }
-
-    async fn commit_once(
-        &self,
-        core: &PoolCore,
-        mapped: &mut Vec<(ExtentId, SlotRef)>,
-        unmapped: &[(ExtentId, SlotRef)],
-    ) -> Result<(), IoError> {
-        let _still = core.column_places.acquire(1).await;
-        let asked = mapped.len();
-        mapped.retain(|(extent, _)| core.metadata.state().volume(extent.volume).is_some());
-        let follows_deletion = mapped.len() < asked;
-        let mut records = Vec::new();
-        let mut never_mapped = Vec::new();
-        if !mapped.is_empty() {
-            records.push(MetaRecord::map(mapped.iter().copied()));
-            records.extend(core.fresh_slots(mapped));
-        }
-        let mut unmap = Vec::new();
-        for (extent, slot) in unmapped.iter().copied() {
-            let known = core.metadata.state().slot(extent) == Some(slot);
-            if known || mapped.contains(&(extent, slot)) {
-                unmap.push(extent);
-            } else {
-                never_mapped.push(SlotRun { first: slot.slot, count: 1 });
-            }
-        }
-        if !unmap.is_empty() {
-            records.push(MetaRecord::unmap(unmap));
-        }
-        // Commits become stable in their order, one without records too.
-        if follows_deletion || !records.is_empty() {
-            core.commit(records).await?;
-        }
-        core.metadata.return_slots(&never_mapped);
-        Ok(())
-    }
-
-    /// Takes a slot back that an extent has left or never got.
-    pub(super) fn give_back(&self, slot: SlotRef) {
-        let core = &self.core;
-        // A move that failed half way, with the metadata: nothing is lent any more.
-        let in_use = core.metadata.state().used_slots().contains(slot.slot);
-        if !in_use {
-            core.discards.release(&core.metadata, vec![slot.slot]);
-        }
-    }
-
-    /// Lends the lowest free slot of a set for an extent that moves there; none where the set is full, or where thick
-    /// volumes have reserved all that is free.
-    pub(super) async fn lend_in(&self, set: u32) -> Option<SlotRef> {
-        let core = &self.core;
-        let slot = core.metadata.lend_slot_of(set)?;
-        match core.allocations(1).await {
-            Ok(allocation) => Some(SlotRef { slot, allocation }),
-            Err(error) => {
-                tracing::error!("{error}");
-                core.metadata.return_slots(&[SlotRun { first: slot, count: 1 }]);
-                None
-            }
-        }
-    }
-
-    /// Remembers that a slot is rebuilt, unless its column has moved on meanwhile.
-    pub(super) async fn slot_rebuilt(&self, note: &SlotRebuiltNote) -> Result<(), IoError> {
-        let core = &self.core;
-        let Some(home) = core.metadata.state().slot_home(note.slot) else {
-            return Err(IoError::OutOfRange);
-        };
-        let _still = core.column_places.acquire(1).await;
-        let (set, column) = PoolCore::column(note.set, note.column);
-        let is_lost = !core.metadata.state().is_active(note.target.drive);
-        if is_lost || core.shape.sets.chunklet(set, column) != note.target {
-            return Err(IoError::Gone);
-        }
-        let ranges = one_slot(home.index);
-        let record = MetaRecord::SlotsRebuilt { set: note.set, column: note.column, ranges };
-        core.commit(vec![record]).await?;
-        core.rebuild.count_slot(self.slot_bytes(SetIndex(note.set)));
-        Ok(())
+    /// The lost members that a lost member's drive has been, this one included; empty for one that is not lost.
+    pub(crate) fn lost_places_of(&self, place: u32) -> Vec<u32> {
+        let state = self.metadata.state();
+        let lost = |member: &&Member| member.state == MemberState::Lost;
+        let Some(own) = state.member(place).filter(lost) else { return Vec::new() };
+        let is_it = |(_, member): &(u32, &Member)| lost(member) && member.name == own.name;
+        state.members_by_place().filter(is_it).map(|(place, _)| place).collect()
     }
 
     /// Bytes of the data of a slot of a set.
-    pub(super) fn slot_bytes(&self, set: SetIndex) -> u64 {
-        self.core.shape.slots.slot_sectors_of(set) * tier0_units::SECTOR_BYTES
+    pub(crate) fn slot_bytes(&self, set: SetIndex) -> u64 {
+        self.shape.slots.slot_sectors_of(set) * tier0_units::SECTOR_BYTES
     }
 
     /// The members that are lost.
-    pub(super) fn lost_members(&self) -> Vec<usize> {
+    pub(crate) fn lost_members(&self) -> Vec<usize> {
         (0..self.lost.room()).filter(|member| self.lost.is_lost(*member)).collect()
     }
 
     /// Makes the loss of a member durable; false if that cannot be. A second caller waits for the first. The pool does
     /// not do without the member before: what it lacks by then must not be believed after a crash.
-    pub(super) async fn lose(&self, member: usize, error: IoError) -> bool {
-        let recorded = self.core.metadata.lose(member as u32, error).await;
+    pub(crate) async fn lose(&self, member: usize, error: IoError) -> bool {
+        let recorded = self.metadata.lose(member as u32, error).await;
         if let Err(error) = &recorded {
             tracing::error!("{error}");
             return false;
@@ -366,16 +141,34 @@ impl PoolControl {
         self.lost.set_lost(member);
         true
     }
+
+    /// The column of a set by its number.
+    pub(crate) fn column(set: u32, column: u32) -> (SetIndex, Column) {
+        (SetIndex(set), Column(column as u8))
+    }
 }
 
 /// The list of ranges that has this slot of a set alone.
-fn one_slot(index: u32) -> Vec<Range<u32>> {
+pub(crate) fn one_slot(index: u32) -> Vec<Range<u32>> {
     std::iter::once(index..index + 1).collect()
 }
 
-impl PoolCore {
-    /// The column of a set by its number.
-    pub(super) fn column(set: u32, column: u32) -> (SetIndex, Column) {
-        (SetIndex(set), Column(column as u8))
-    }
+pub(crate) fn not_written(error: IoError) -> AdminError {
+    AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
+}
+
+/// The command that puts another drive in the place of this one.
+pub(crate) fn replace_command(drive: &str) -> String {
+    format!("tier0 drive replace ARRAY {drive} --name NEW --path PATH")
+}
+
+/// Whether a member is lost and could be taken back, as far as the pool knows: it is not being removed, and no other one has
+/// its name, or serves from where it lay.
+pub(crate) fn can_return(state: &PoolState, place: u32) -> bool {
+    let lost = state.member(place).filter(|member| member.state == MemberState::Lost && !member.leaving);
+    lost.is_some_and(|lost| {
+        let has_its_place = |other: &Member| !other.path.is_empty() && other.path == lost.path;
+        let stands_in = |other: &Member| other.name == lost.name || has_its_place(other);
+        !state.members().iter().any(|other| other.is_active() && stands_in(other))
+    })
 }

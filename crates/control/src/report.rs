@@ -10,47 +10,50 @@ use tier0_raid::set::SetIndex;
 use tier0_stats::IoSummary;
 use tier0_units::{SECTOR_BYTES, counted, named};
 
-use super::drives::can_return;
-use super::log::has_room_for_copy;
-use super::lost::{lost_ranges, remedy_for_lost_pages};
-use super::moving::MoveReason;
-use super::space::{Part, Spares};
-use super::{Control, PoolControl, PoolCore};
+use crate::Control;
 use crate::admin::{
     GroupStatus, Health, IntegrityStatus, LaneStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose,
     RebuildStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
 };
+use crate::balance::column_moves::MoveReason;
+use crate::caches::CachesPool;
+use crate::caches::log_placement::has_room_for_copy;
 use crate::message::command::ShardReport;
+use crate::pool::Pool;
+use crate::pool::can_return;
+use crate::repair::RepairPool;
+use crate::repair::lost_pages::{lost_ranges, remedy_for_lost_pages};
+use crate::space::rules::{Part, Spares};
 use crate::stats::PoolStats;
 
 impl Control {
     /// How the array does.
     pub async fn status(self: &Rc<Self>) -> Status {
-        self.collect_discarded().await;
-        self.look_at_moved_drives().await;
+        self.space.collect_discarded().await;
+        self.membership.look_at_moved_drives().await;
         let mut pools = Vec::new();
-        for (number, pool) in self.pools.iter().enumerate() {
-            let reports = self.reports(number).await;
+        for number in 0..self.context.pools.len() {
+            let reports = self.space.reports(number).await;
             let stats = self.pool_stats(number).await;
-            let gone = self.gone_drives(number).await;
-            pools.push(self.pool_status(pool, &reports, &stats, &gone));
+            let gone = self.membership.gone_drives(number).await;
+            pools.push(self.pool_status(number, &reports, &stats, &gone));
         }
         let health = pools.iter().map(|pool| pool.health).max().unwrap_or(Health::Healthy);
         let worst = pools.iter().find(|pool| pool.health == health);
         let summary = match worst.and_then(|pool| Some((pool, pool.problems.first()?))) {
-            Some((pool, problem)) if self.pools.len() > 1 => format!("pool {}: {problem}", pool.name),
+            Some((pool, problem)) if self.context.pools.len() > 1 => format!("pool {}: {problem}", pool.name),
             Some((_, problem)) => problem.clone(),
-            None if self.pools.iter().all(|pool| sets_tolerance(&pool.core) > 0) => {
+            None if self.context.pools.iter().all(|pool| sets_tolerance(pool) > 0) => {
                 "healthy: all drives online, fully redundant".to_owned()
             }
             None => "healthy: all drives online".to_owned(),
         };
-        let events = self.events.all(self.world.now());
+        let events = self.context.events.all(self.context.world.now());
         Status {
-            array: self.array.clone(),
+            array: self.context.array.clone(),
             health,
             summary,
-            shards: self.shards.len(),
+            shards: self.context.shards.len(),
             listen: Vec::new(),
             connections: None,
             pools,
@@ -60,17 +63,17 @@ impl Control {
 
     fn pool_status(
         &self,
-        pool: &PoolControl,
+        number: usize,
         reports: &[ShardReport],
         stats: &PoolStats,
         gone: &BTreeSet<u32>,
     ) -> PoolStatus {
-        let core = &pool.core;
+        let (core, space) = (self.repair.core(number), self.space.core(number));
         let state = core.metadata.state();
-        let sets = sets_status(core, &state, pool);
-        let log = log_status(core, &state, reports);
-        let parts = core.parts(reports);
-        let rebuild = core.rebuild.is_running().then(|| self.rebuild_status(core, &state, &sets));
+        let sets = sets_status(core, &state);
+        let log = log_status(self.caches.core(number), &state, reports);
+        let parts = space.parts(reports);
+        let rebuild = core.rebuild.is_running().then(|| self.rebuild_status(number, &state, &sets));
         let lost = reports.iter().flat_map(|report| report.lost.iter().cloned()).collect();
         let (lost, not_listed) = lost_ranges(lost, |number| {
             let volume = state.volumes().find(|volume| volume.number == number);
@@ -89,8 +92,8 @@ impl Control {
                 read: all.read + report.tables.read,
             }),
         };
-        let drives = core.drives_status(&state, stats, gone, self.world.now());
-        let paused = self.pause_status(core);
+        let drives = core.drives_status(&state, stats, gone, self.context.world.now());
+        let paused = self.repair.pause_status(core);
         let mut found = Findings { is_paused: paused.is_some(), ..Findings::default() };
         found.look_at_sets(&sets, core, (&state, gone), rebuild.as_ref());
         found.look_at_lost_drives(&state, gone, sets.degraded == 0 && log.copies >= log.copies_wanted);
@@ -106,12 +109,12 @@ impl Control {
         found.look_at_pages_lost_before(core.metadata.has_lost_pages(), &integrity);
         found.look_at_spares(&state, &sets);
         found.look_at_space(&parts);
-        if let Some(opener) = &self.opener {
+        if let Some(opener) = &self.membership.opener {
             // As it is now: a drive that was deleted may have been replaced at the same path since.
-            found.look_at_harmed(&state, &opener.harmed());
-            found.look_at_moved(&state, &self.moved.borrow());
+            found.look_at_damaged(&state, &opener.damaged());
+            found.look_at_moved(&state, &self.membership.relocated.borrow());
         }
-        if let Some(fault) = &*self.witness_fault.borrow() {
+        if let Some(fault) = &*self.repair.witness_fault.borrow() {
             found.add(Health::Warning, fault.clone());
         }
         if core.metadata.failure().is_some() {
@@ -131,12 +134,12 @@ impl Control {
             sets,
             groups: groups_status(&state, &parts, reports),
             rebuild,
-            restripe: core.restripe_status(self.world.now()),
-            scrub: core.scrub.status(self.world.now()),
+            restripe: self.balance.core(number).restripe_status(self.context.world.now()),
+            scrub: core.scrub.status(self.context.world.now()),
             scrubs_finished: state.scrub().passes,
             log: Some(log),
             cache: state.cache_switches(),
-            space: core.space_status(&parts, is_paused),
+            space: space.space_status(&parts, is_paused),
             integrity,
             read_cache: stats.read_cache,
             flash_cache: stats.flash_cache.filter(|_| !state.flash_cache().devices.is_empty()),
@@ -144,17 +147,18 @@ impl Control {
         }
     }
 
-    fn rebuild_status(&self, core: &PoolCore, state: &PoolState, sets: &SetsStatus) -> RebuildStatus {
+    fn rebuild_status(&self, number: usize, state: &PoolState, sets: &SetsStatus) -> RebuildStatus {
+        let (core, balance) = (self.repair.core(number), self.balance.core(number));
         let progress = &core.rebuild;
-        let rate = progress.rate_bytes_per_s(self.world.now());
+        let rate = progress.rate_bytes_per_s(self.context.world.now());
         let (done, total) = (progress.done.get(), progress.total.get().max(progress.done.get()));
         let left_bytes = (total - done) * core.shape.slots.slot_sectors(0) * SECTOR_BYTES;
         let leaves = state.members().iter().any(|member| member.leaving && member.is_active());
         let purpose = match () {
             () if sets.degraded > 0 => RebuildPurpose::Rebuild,
             () if leaves => RebuildPurpose::Emptying,
-            () if core.growing.get() => RebuildPurpose::Growth,
-            () if sets.evacuating > 0 && progress.moves_because.get() == MoveReason::CopyBack => {
+            () if balance.growing.get() => RebuildPurpose::Growth,
+            () if sets.evacuating > 0 && balance.move_reason.get() == MoveReason::CopyBack => {
                 RebuildPurpose::CopyBack
             }
             () if sets.evacuating > 0 => RebuildPurpose::Spares,
@@ -173,19 +177,19 @@ impl Control {
 
 /// What is wrong, with its urgency.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(crate) struct Findings {
     found: Vec<(Health, String)>,
     /// The pool waits for drives, and nothing else helps.
-    pub(super) is_paused: bool,
+    pub(crate) is_paused: bool,
 }
 
 impl Findings {
-    pub(super) fn add(&mut self, health: Health, text: String) {
+    pub(crate) fn add(&mut self, health: Health, text: String) {
         self.found.push((health, text));
     }
 
     /// The same with a remedy that a pool that waits for drives cannot follow.
-    pub(super) fn advise(&mut self, health: Health, fact: String, remedy: &str) {
+    pub(crate) fn advise(&mut self, health: Health, fact: String, remedy: &str) {
         self.add(health, if self.is_paused { fact } else { format!("{fact}; {remedy}") });
     }
 
@@ -202,7 +206,7 @@ impl Findings {
     fn look_at_sets(
         &mut self,
         sets: &SetsStatus,
-        core: &PoolCore,
+        core: &RepairPool,
         (state, gone): (&PoolState, &BTreeSet<u32>),
         rebuild: Option<&RebuildStatus>,
     ) {
@@ -369,12 +373,12 @@ fn count(number: u32, one: &str, many: &str) -> String {
 }
 
 /// The option by which a drive is added to a group: nothing where a pool has no named ones.
-pub(super) fn to_group(state: &PoolState, group: u32) -> String {
+pub(crate) fn to_group(state: &PoolState, group: u32) -> String {
     state.name_of_group(group).map_or_else(String::new, |name| format!(" --group {name}"))
 }
 
 /// The option by which a drive is added where sets lack one: nothing where a pool has no named groups.
-pub(super) fn which_groups(state: &PoolState) -> String {
+pub(crate) fn which_groups(state: &PoolState) -> String {
     let lacking: BTreeSet<u32> = state.lost_columns().map(|(set, _)| state.group_number_of(set)).collect();
     let names = lacking.iter().map(|group| state.groups()[*group as usize].name.as_str());
     match (state.has_groups(), lacking.is_empty()) {
@@ -385,8 +389,8 @@ pub(super) fn which_groups(state: &PoolState) -> String {
 }
 
 /// How many drives any set may lose.
-pub(super) fn sets_tolerance(core: &PoolCore) -> u32 {
-    let tolerated = core.shape.sets.shapes().map(|shape| match shape.layout.parities() {
+pub(crate) fn sets_tolerance(pool: &Pool) -> u32 {
+    let tolerated = pool.shape.sets.shapes().map(|shape| match shape.layout.parities() {
         0 => shape.layout.copies_per_unit() as u32 - 1,
         parities => parities as u32,
     });
@@ -443,10 +447,10 @@ fn together<'a>(lanes: impl Iterator<Item = &'a WriteBackStatus>) -> LaneStatus 
     all
 }
 
-fn sets_status(core: &PoolCore, state: &PoolState, pool: &PoolControl) -> SetsStatus {
+fn sets_status(pool: &Pool, state: &PoolState) -> SetsStatus {
     let mut status = SetsStatus { count: u64::from(state.set_count()), ..SetsStatus::default() };
     for set in 0..state.set_count() {
-        let sets = &core.shape.sets;
+        let sets = &pool.shape.sets;
         let columns = sets.columns(SetIndex(set));
         let rebuilding = sets.lacking_columns(SetIndex(set));
         let moving = sets.rebuilding_columns(SetIndex(set)) - rebuilding;
@@ -491,7 +495,7 @@ fn lanes(reports: &[ShardReport]) -> impl Iterator<Item = &WriteBackStatus> {
     reports.iter().flat_map(|report| &report.lanes)
 }
 
-fn log_status(core: &PoolCore, state: &PoolState, reports: &[ShardReport]) -> LogStatus {
+fn log_status(core: &CachesPool, state: &PoolState, reports: &[ShardReport]) -> LogStatus {
     let wanted = state.log().rings.iter().map(|ring| ring.copies.len()).max().unwrap_or(0);
     let LaneStatus { size_bytes, used_bytes, dirty_bytes, flushing } = together(lanes(reports));
     let names = |members: BTreeSet<u32>| {

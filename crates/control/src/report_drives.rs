@@ -8,22 +8,22 @@ use tier0_pool::{Member, MemberState, PoolState};
 use tier0_stats::IoSummary;
 use tier0_units::{Nanos, SECTOR_BYTES, named};
 
-use super::PoolCore;
-use super::drives::{can_return, replace_command};
-use super::report::Findings;
 use crate::admin::{DriveHealth, DriveStanding, DriveStatus, Health};
+use crate::pool::{can_return, replace_command};
+use crate::repair::RepairPool;
+use crate::report::Findings;
 use crate::stats::PoolStats;
 
 /// What has no space left, and what to do.
-pub(super) struct Full {
-    pub(super) what: &'static str,
-    pub(super) remedy: &'static str,
+pub(crate) struct Full {
+    pub(crate) what: &'static str,
+    pub(crate) remedy: &'static str,
     /// The part of it that a pool can follow that waits for drives.
-    pub(super) remedy_paused: &'static str,
+    pub(crate) remedy_paused: &'static str,
 }
 
 impl Full {
-    pub(super) fn of(on_device: bool) -> Full {
+    pub(crate) fn of(on_device: bool) -> Full {
         match on_device {
             true => Full {
                 what: "no space is left under its device, which is thin, and what holds it is full",
@@ -43,9 +43,9 @@ fn seconds(time: Nanos) -> u64 {
     time.0 / Nanos::from_secs(1).0
 }
 
-impl PoolCore {
+impl RepairPool {
     /// The pool's drives but for those that have left.
-    pub(super) fn drives_status(
+    pub(crate) fn drives_status(
         &self,
         state: &PoolState,
         stats: &PoolStats,
@@ -111,7 +111,7 @@ impl PoolCore {
 
     fn drive_health(&self, member: u32, known: HealthSnapshot, now: Nanos) -> DriveHealth {
         let patience = Patience::default();
-        let (pages_repaired, pages_unrecoverable) = self.found.pages_on(member);
+        let (pages_repaired, pages_unrecoverable) = self.page_errors.pages_on(member);
         DriveHealth {
             standing: match known.standing {
                 Standing::Healthy => DriveStanding::Healthy,
@@ -138,7 +138,7 @@ impl PoolCore {
 }
 
 impl Findings {
-    pub(super) fn look_at_lost_drives(
+    pub(crate) fn look_at_lost_drives(
         &mut self,
         state: &PoolState,
         gone: &BTreeSet<u32>,
@@ -179,7 +179,7 @@ impl Findings {
     }
 
     /// What the guards say of the drives that serve.
-    pub(super) fn look_at_health(&mut self, drives: &[DriveStatus]) {
+    pub(crate) fn look_at_health(&mut self, drives: &[DriveStatus]) {
         for drive in drives.iter().filter(|drive| drive.state == DriveState::Active) {
             let Some(health) = &drive.health else { continue };
             let (name, why) = (&drive.name, health.last_error.as_deref().unwrap_or("it does not answer"));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tier0_pool::PoolState;
 use tier0_stats::IoStats;
 
-use super::Control;
+use crate::Control;
 use crate::admin::{
     CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
 };
@@ -14,11 +14,11 @@ use crate::stats::PoolStats;
 
 impl Control {
     /// What a pool has done, in all shards and for its metadata.
-    pub(super) async fn pool_stats(&self, number: usize) -> PoolStats {
+    pub(crate) async fn pool_stats(&self, number: usize) -> PoolStats {
         let mut stats = PoolStats::default();
-        let shards = self.ask_all(|reply| ShardCommand::Stats { pool: number, reply }).await;
+        let shards = self.context.ask_all(|reply| ShardCommand::Stats { pool: number, reply }).await;
         shards.into_iter().flatten().for_each(|shard| stats.merge(shard));
-        let metadata = &self.core(number).metadata;
+        let metadata = &self.context.pool(number).metadata;
         let places = 0..metadata.state().members().len() as u32;
         places.for_each(|place| stats.add_drive(place, metadata.drive(place).as_ref()));
         stats
@@ -27,11 +27,11 @@ impl Control {
     /// What all pools have done.
     pub async fn io_report(self: &Rc<Self>) -> IoReport {
         let mut pools = Vec::new();
-        for (number, pool) in self.pools.iter().enumerate() {
+        for (number, pool) in self.context.pools.iter().enumerate() {
             let mut stats = self.pool_stats(number).await;
             let ended = std::mem::take(&mut stats.ended_connections);
             let (connections, connections_left_out) = busiest(std::mem::take(&mut stats.connections));
-            let state = pool.core.metadata.state();
+            let state = pool.metadata.state();
             let volumes = state.volumes().filter(|volume| !volume.is_unfinished()).map(|volume| NamedIo {
                 name: volume.name.clone(),
                 io: stats.volumes.get(&volume.number).cloned().unwrap_or_default(),
@@ -56,7 +56,7 @@ impl Control {
                 drives: drives.collect(),
             });
         }
-        IoReport { at_ns: self.world.now().0, pools }
+        IoReport { at_ns: self.context.world.now().0, pools }
     }
 }
 

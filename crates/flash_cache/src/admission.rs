@@ -7,7 +7,7 @@ use crate::doorkeeper::Doorkeeper;
 
 /// What decides whether a line comes in.
 pub(crate) struct Admission {
-    pub(crate) door: Doorkeeper,
+    pub(crate) doorkeeper: Doorkeeper,
     pub(crate) budget: Budget,
     /// Lines that come in where there is room without using up the budget: as many as fill what was empty when it was made.
     pub(crate) free_fills: u64,
@@ -18,15 +18,15 @@ pub(crate) struct Admission {
 pub(crate) struct OverBudget;
 
 impl Admission {
-    /// With doors for so many lines, and nothing that comes in for nothing.
+    /// With a doorkeeper for so many lines, and nothing that comes in for nothing.
     pub(crate) fn new(lines: u64, budget: Budget) -> Admission {
-        Admission { door: Doorkeeper::new(lines), budget, free_fills: 0 }
+        Admission { doorkeeper: Doorkeeper::new(lines), budget, free_fills: 0 }
     }
 
     /// Whether a line of this hash is worth its writes: it `is_known` to be read again, there `is_room`, or it was read lately,
     /// which is noted.
     pub(crate) fn is_welcome(&mut self, hash: u64, is_known: bool, is_room: impl FnOnce() -> bool) -> bool {
-        is_known || is_room() || self.door.has_seen(hash)
+        is_known || is_room() || self.doorkeeper.has_seen(hash)
     }
 
     /// Pays for bytes that are written now. A whole line that takes an empty place costs nothing as long as there are fills for
@@ -53,8 +53,8 @@ mod tests {
         let mut admission = Admission::new(1000, Budget::with(8192, 1.0, 0.0, Nanos::ZERO));
         admission.free_fills = 1;
         assert!(admission.is_welcome(7, false, || true), "there is room");
-        assert!(!admission.is_welcome(7, false, || false), "the door has not seen it");
-        assert!(admission.is_welcome(7, false, || false), "the door has seen it");
+        assert!(!admission.is_welcome(7, false, || false), "the doorkeeper has not seen it");
+        assert!(admission.is_welcome(7, false, || false), "the doorkeeper has seen it");
         assert!(admission.is_welcome(8, true, || false), "it is known");
         assert_eq!(admission.pay(8192, true, Nanos::ZERO), Ok(()), "an empty place is free");
         assert_eq!(admission.pay(8192, true, Nanos::ZERO), Err(OverBudget));

@@ -376,7 +376,7 @@ impl FlashCache {
     pub fn memory_bytes(&self) -> u64 {
         let bytes = |device: &Rc<Device>| {
             let state = device.state.borrow();
-            state.table.memory_bytes() + state.admission.door.memory_bytes()
+            state.table.memory_bytes() + state.admission.doorkeeper.memory_bytes()
         };
         self.devices.borrow().iter().map(bytes).sum()
     }

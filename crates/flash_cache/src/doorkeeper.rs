@@ -34,12 +34,14 @@ mod tests {
 
     #[test]
     fn a_line_is_known_the_second_time() {
-        let mut door = Doorkeeper::new(1000);
-        let strangers = (0..100u64).filter(|n| door.has_seen(n.wrapping_mul(0xbf58_476d_1ce4_e5b9))).count();
-        let known = (0..100u64).filter(|n| door.has_seen(n.wrapping_mul(0xbf58_476d_1ce4_e5b9))).count();
+        let mut doorkeeper = Doorkeeper::new(1000);
+        let unseen =
+            (0..100u64).filter(|n| doorkeeper.has_seen(n.wrapping_mul(0xbf58_476d_1ce4_e5b9))).count();
+        let known =
+            (0..100u64).filter(|n| doorkeeper.has_seen(n.wrapping_mul(0xbf58_476d_1ce4_e5b9))).count();
         assert!(
-            strangers < 5 && known > 75,
-            "{strangers} strangers were known, and {known} of 100 that were not"
+            unseen < 5 && known > 75,
+            "{unseen} unseen lines were known, and {known} of 100 that were not"
         );
         assert!(!Doorkeeper::new(0).has_seen(1));
     }

@@ -174,7 +174,7 @@ impl Device {
         state.header = header;
         state.admission.budget =
             Budget::with(state.room_bytes(), shared.options.writes_per_day, level, world.now());
-        drop_strangers(shared, &mut state, is_ours, &mut report);
+        drop_foreign_lines(shared, &mut state, is_ours, &mut report);
         report.nanos = world.now().saturating_sub(begun).0;
         shared.counters.borrow_mut().loaded_lines += report.lines;
         Ok((Device::new(shared, number, identity.id, state), report))
@@ -296,14 +296,14 @@ fn take_page(state: &mut State, identity: &FlashIdentity, way: u8, index: u32, p
 }
 
 /// Drops lines of slots that are not ours, and those whose tag no line has.
-fn drop_strangers(
+fn drop_foreign_lines(
     shared: &Shared,
     state: &mut State,
     is_ours: impl Fn(u64) -> bool,
     report: &mut LoadReport,
 ) {
     let mut known: Option<(u64, bool)> = None;
-    let mut strangers = Vec::new();
+    let mut foreign = Vec::new();
     for (line, entry) in state.table.lines() {
         let is_kept = state.spread.number(line.set, entry.tag).is_some_and(|x| {
             let slot = shared.lines.slot(x);
@@ -314,9 +314,9 @@ fn drop_strangers(
         });
         match is_kept {
             true => report.lines += 1,
-            false => strangers.push(line),
+            false => foreign.push(line),
         }
     }
-    report.dropped = strangers.len() as u64;
-    strangers.into_iter().for_each(|line| state.remove(line));
+    report.dropped = foreign.len() as u64;
+    foreign.into_iter().for_each(|line| state.remove(line));
 }

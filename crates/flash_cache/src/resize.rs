@@ -95,7 +95,7 @@ impl Device {
         state.admission.free_fills += ways.saturating_sub(state.shape.ways) * u64::from(state.shape.sets);
         state.shape.ways = ways;
         state.table = state.table.with_ways(ways);
-        state.admission.door = Doorkeeper::new(state.shape.lines());
+        state.admission.doorkeeper = Doorkeeper::new(state.shape.lines());
         let level = state.admission.budget.level(now);
         state.admission.budget = Budget::with(state.room_bytes(), self.options.writes_per_day, level, now);
         Ok(())

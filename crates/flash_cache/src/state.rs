@@ -210,7 +210,7 @@ impl State {
     pub(crate) fn clear(&mut self, mode: Mode) {
         self.mode = mode;
         self.table = Table::new(self.shape.sets, 0);
-        self.admission.door = Doorkeeper::new(0);
+        self.admission.doorkeeper = Doorkeeper::new(0);
         self.pending.clear();
         self.queue.clear();
         self.filling.clear();

@@ -169,7 +169,7 @@ impl Core {
 /// The valid header with the highest generation.
 async fn newest_header(regions: &[Option<Region>], id: Uuid) -> Result<Header, RingError> {
     let mut newest: Option<Header> = None;
-    let (mut stranger, mut unreadable) = (None, None);
+    let (mut foreign, mut unreadable) = (None, None);
     for (copy, region) in regions.iter().enumerate() {
         let Some(region) = region else { continue };
         if region.blocks().is_none() {
@@ -187,7 +187,7 @@ async fn newest_header(regions: &[Option<Region>], id: Uuid) -> Result<Header, R
             match header::decode(buf.as_slice()) {
                 HeaderPlace::TooNew(found) => return Err(RingError::TooNew { found, known: VERSION }),
                 HeaderPlace::Valid(header) if header.ring != id => {
-                    stranger = Some(RingError::WrongRing { copy })
+                    foreign = Some(RingError::WrongRing { copy })
                 }
                 HeaderPlace::Valid(header) => {
                     newest = newest.filter(|newest| newest.generation >= header.generation).or(Some(header));
@@ -196,7 +196,7 @@ async fn newest_header(regions: &[Option<Region>], id: Uuid) -> Result<Header, R
             }
         }
     }
-    match (stranger, newest) {
+    match (foreign, newest) {
         (Some(error), _) => Err(error),
         (None, Some(header)) => Ok(header),
         (None, None) => Err(unreadable.unwrap_or(RingError::NoRing)),

@@ -75,7 +75,7 @@ pub enum PlantedBug {
     /// A loss is recorded without a look at whether the other drives answer.
     TrustSilentDrives,
     /// Columns, sets and copies of the log go onto drives on which the verdict has fallen.
-    PlaceOnCondemned,
+    PlaceOnFailed,
     /// The log is cut anew for other shards before what it holds is destaged.
     CutFullLog,
     /// A start believes drives that others could have gone on without.
@@ -201,7 +201,7 @@ impl PlantedBug {
         PlantedBug::WritesGoToNewPlace,
         PlantedBug::LoseBeyondRedundancy,
         PlantedBug::TrustSilentDrives,
-        PlantedBug::PlaceOnCondemned,
+        PlantedBug::PlaceOnFailed,
         PlantedBug::CutFullLog,
         PlantedBug::ServeWithoutConsent,
         PlantedBug::ReadsGoToNewPlace,

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tier0_control::{Witness, left_from};
+use tier0_control::{Witness, departed_from};
 use tier0_description::facts::PoolFacts;
 use tier0_description::names::{drives, quoted};
 use tier0_description::{
@@ -226,7 +226,7 @@ async fn look(
 /// What is to be done without is some drive of these pools.
 fn check_known(without: &[String], pools: &[FoundPool]) -> Result<(), ArrayError> {
     let members = pools.iter().flat_map(|pool| &pool.label.members).map(|member| &member.name);
-    let mut names: Vec<&String> = members.chain(pools.iter().flat_map(|pool| &pool.strangers)).collect();
+    let mut names: Vec<&String> = members.chain(pools.iter().flat_map(|pool| &pool.foreign_drives)).collect();
     let places: Vec<&String> = pools.iter().flat_map(FoundPool::places_done_without).collect();
     let Some(drive) = without.iter().find(|one| !names.contains(one) && !places.contains(one)) else {
         return Ok(());
@@ -252,8 +252,8 @@ fn left_behind(found: &FoundPool) -> Vec<String> {
             member.name
         )
     };
-    let older = found.set_aside(Standing::RolledBack).map(tell);
-    older.chain(found.set_aside(Standing::Overwritten).map(overwritten)).collect()
+    let older = found.stale_members(Standing::RolledBack).map(tell);
+    older.chain(found.stale_members(Standing::Overwritten).map(overwritten)).collect()
 }
 
 /// No volume is created whose name another pool has: clients would not get what they ask for.
@@ -341,7 +341,7 @@ fn tell_others(
 
 /// What is to be said of what lies at a path of the file and has no superblock: a drive that has left lost its own.
 fn tell_foreign(path: &str, states: &[PoolState]) -> String {
-    let left = states.iter().find_map(|state| Some((state, left_from(state, Path::new(path))?)));
+    let left = states.iter().find_map(|state| Some((state, departed_from(state, Path::new(path))?)));
     match left {
         Some((state, member)) => format!(
             "{path:?} is in no pool since drive {:?} was removed from pool {:?}, and is not used; remove it \

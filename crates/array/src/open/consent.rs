@@ -3,7 +3,7 @@
 //! witness knows that the pool had come further than the drives that are there, those are older images, and the start
 //! takes consent in any case.
 
-use tier0_control::{Parting, Witness};
+use tier0_control::{SplitRecord, Witness};
 use tier0_description::names::quoted;
 use tier0_plan::{ConsentNeeded, PoolShape, could_go_on};
 use tier0_pool::metadata::Inspected;
@@ -117,8 +117,8 @@ impl Consents {
         let state = inspected.state();
         let sets = PoolShape::new(state)?.sets;
         let is_given = check_consent(inspected, &sets, |member| inspected.is_done_without(member)).is_ok();
-        let parting = Parting::of(state, &[]).starting_from(inspected.counting_generation());
-        let noted = witness.note(world, parting, is_given).await;
+        let split = SplitRecord::of(state, &[]).starting_from(inspected.counting_generation());
+        let noted = witness.note(world, split, is_given).await;
         match noted {
             Err(fact) if check_consent(inspected, &sets, |_| false).is_err() => {
                 Err(ArrayError::NotParted { pool: state.name().to_owned(), fact })
@@ -144,7 +144,7 @@ pub(super) fn check_consent(
     is_given: impl Fn(&Member) -> bool,
 ) -> Result<(), ArrayError> {
     let state = inspected.state();
-    let away = |member: u32| inspected.newly_lost().contains(&member) && !inspected.is_set_aside(member);
+    let away = |member: u32| inspected.newly_lost().contains(&member) && !inspected.is_stale_member(member);
     let carriers = inspected.carriers_before();
     let could_go_on = could_go_on(sets, state, carriers, away);
     let unnamed = unnamed(inspected, is_given, away);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tier0_catalog::Catalog;
-use tier0_control::{DriveSource, Harm, Moved};
+use tier0_control::{Damage, DriveSource, RelocatedDrive};
 use tier0_description::DriveDescription;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_drive::{Content, DriveHandle, FileMedium, OpenError, RamMedium, SystemUse};
@@ -130,10 +130,12 @@ impl Medium {
     }
 
     /// What was done to it from outside while it is open.
-    pub(crate) fn harm(&self) -> Option<Harm> {
+    pub(crate) fn damage(&self) -> Option<Damage> {
         match &self.base {
-            Base::File(file) if file.is_deleted() => Some(Harm::Deleted { is_replaced: file.is_replaced() }),
-            Base::File(file) if file.is_cut_short() => Some(Harm::CutShort),
+            Base::File(file) if file.is_deleted() => {
+                Some(Damage::Deleted { is_replaced: file.is_replaced() })
+            }
+            Base::File(file) if file.is_cut_short() => Some(Damage::CutShort),
             _ => None,
         }
     }
@@ -148,7 +150,7 @@ impl Medium {
 
     /// What has become of a file, or of the path at which it was opened, where that does not lead to it any more; none where it
     /// was deleted. File systems are asked, and may not answer.
-    pub(crate) fn displacement(&self) -> Option<Moved> {
+    pub(crate) fn displacement(&self) -> Option<RelocatedDrive> {
         let Base::File(file) = &self.base else { return None };
         if file.is_deleted() {
             return None;
@@ -158,7 +160,7 @@ impl Medium {
         if moved_to.is_none() && (is_in_place || file.is_device() && !is_replaced) {
             return None;
         }
-        Some(Moved { from: self.path()?, to: moved_to.or_else(|| file.reached_at()), is_replaced })
+        Some(RelocatedDrive { from: self.path()?, to: moved_to.or_else(|| file.reached_at()), is_replaced })
     }
 
     /// Sectors that the array can use.

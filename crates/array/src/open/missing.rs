@@ -77,7 +77,7 @@ impl AtHand<'_> {
         description: &Description,
         found: &FoundPool,
     ) -> Result<(), ArrayError> {
-        let mut overwritten = found.set_aside(Standing::Overwritten);
+        let mut overwritten = found.stale_members(Standing::Overwritten);
         if let Some((member, path, _)) = overwritten.find(|(member, ..)| !found.is_done_without(member)) {
             let (drive, pool) = (member.name.clone(), found.label.name.clone());
             let fact = format!(

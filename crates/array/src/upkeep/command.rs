@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
-use tier0_control::MemberJudge;
+use tier0_control::MemberArbiter;
 use tier0_control::admin::TablesStatus;
 use tier0_control::message::command::{LostSectors, ShardCommand, ShardReport};
 use tier0_units::{ExtentId, PAGE_SECTORS};
@@ -54,8 +54,8 @@ impl Shard {
             ShardCommand::SetCaching { pool, changes, reply } => {
                 let _ = reply.send(self.set_caching(pool, &changes).await);
             }
-            ShardCommand::GiveBackStock { pool, reply } => {
-                let _ = reply.send(self.pool(pool).mapping.give_back_stock());
+            ShardCommand::ReturnSlotReserve { pool, reply } => {
+                let _ = reply.send(self.pool(pool).mapping.return_slot_reserves());
             }
             ShardCommand::Reclaim { pool, group, reply } => {
                 let pool = self.pool(pool);
@@ -109,7 +109,7 @@ impl Shard {
             }
             ShardCommand::Join { pool, member, source, control, reply } => {
                 let joined = source.drive_in(&self.world).map(|drive| {
-                    MemberJudge::appoint(&drive, pool, member, &control);
+                    MemberArbiter::appoint(&drive, pool, member, &control);
                     self.pool(pool).slot_io.raid().members().add(member, drive);
                 });
                 let _ = reply.send(joined);
@@ -159,7 +159,7 @@ fn report(pool: &PoolShard) -> ShardReport {
         lost: lost_sectors(pool),
         lost_left_off: counts.unrecoverable_left_off(),
         tables: tables(pool),
-        stock_slots: pool.mapping.thin_stock(),
+        slot_reserve_slots: pool.mapping.thin_slot_reserve(),
     }
 }
 

@@ -294,7 +294,7 @@ fn after_growing_all_sets_hold_the_same_and_writers_lose_nothing() {
                 }
             }
             settled(&world, &engine).await;
-            // What the log still held then has got its slots since, from the stocks of the shards.
+            // What the log still held then has got its slots since, from the slot reserves of the shards.
             engine.drain().await.expect("destaged");
             done(&engine, RESTRIPE).await;
             settled(&world, &engine).await;

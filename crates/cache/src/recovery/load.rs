@@ -63,8 +63,8 @@ async fn allocate(
     for extent in extents {
         if let Some(slot) = cache.mapping.slot(extent) {
             if cache.mapping.is_shared(slot) && !planted(PlantedBug::RecoverIntoSharedSlot) {
-                let lent = cache.lend_copy(extent).await;
-                lent.map_err(|source| RecoverError::Allocate { extent, source })?;
+                let allocated = cache.allocate_copy(extent).await;
+                allocated.map_err(|source| RecoverError::Allocate { extent, source })?;
                 report.allocated += 1;
             }
             continue;

@@ -161,7 +161,7 @@ impl Logging {
                 Err(error)
             }
         };
-        let (hungry, dozing) = (state.hungry, state.dozing);
+        let (starved, waiting_for_age) = (state.starved, state.waiting_for_age);
         drop(state);
         inner.settled.notify_all();
         if trimmed {
@@ -170,7 +170,7 @@ impl Logging {
         if result.is_err() || supersedes {
             inner.progress.notify_all();
         }
-        if hungry || (dozing && inner.level(0, 0) >= inner.low()) {
+        if starved || (waiting_for_age && inner.level(0, 0) >= inner.low()) {
             inner.work.notify_all();
         }
         result

@@ -32,8 +32,8 @@ impl Inner {
     }
 
     /// Takes a slot for the copy of an extent; no other task may be about to.
-    pub(crate) async fn lend_copy(&self, extent: ExtentId) -> Result<(), IoError> {
-        let slot = self.mapping.lend(extent).await?;
+    pub(crate) async fn allocate_copy(&self, extent: ExtentId) -> Result<(), IoError> {
+        let slot = self.mapping.allocate_copy(extent).await?;
         // A rebuild looks at it from now on.
         self.allocate_slot(slot);
         let before = self.state.borrow_mut().copies.insert(extent, slot);
@@ -121,9 +121,9 @@ impl Inner {
         left
     }
 
-    /// Moves an extent to the slot that was lent for it. `held` keeps writers away.
+    /// Moves an extent to the slot that was allocated for it. `held` keeps writers away.
     pub(super) async fn own_slot(&self, extent: ExtentId, held: Option<PageGuard>) -> Result<(), IoError> {
-        let to = self.state.borrow().copies.get(&extent).copied().expect("a slot was lent for it");
+        let to = self.state.borrow().copies.get(&extent).copied().expect("a slot was allocated for it");
         let Some(from) = self.mapping.slot(extent) else {
             // Its volume is gone.
             self.state.borrow_mut().copies.remove(&extent);

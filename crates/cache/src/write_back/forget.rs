@@ -55,7 +55,7 @@ impl Inner {
     async fn forget_extent(&self, extent: ExtentId) {
         let _guard = self.lock_idle(extent).await;
         let Some(slot) = self.mapping.slot(extent) else { return };
-        let lent = {
+        let allocated = {
             let mut state = self.state.borrow_mut();
             let pages: Vec<_> = state.pages.of(extent).collect();
             for (number, page) in pages {
@@ -71,9 +71,9 @@ impl Inner {
             state.emptied.insert(extent);
             state.copies.remove(&extent)
         };
-        if let Some(lent) = lent {
-            self.until_free(lent).await;
-            self.mapping.give_back(lent);
+        if let Some(allocated) = allocated {
+            self.until_free(allocated).await;
+            self.mapping.give_back(allocated);
         }
         // What others have too they go on reading.
         if !self.mapping.is_shared(slot) {

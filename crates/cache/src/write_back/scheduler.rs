@@ -48,7 +48,7 @@ impl Inner {
         let level = self.level(0, 0);
         let now = self.world.now();
         let mut state = self.state.borrow_mut();
-        (state.hungry, state.dozing) = (false, false);
+        (state.starved, state.waiting_for_age) = (false, false);
         if state.is_stopped() {
             return if state.ends() { Step::End } else { Step::Wait };
         }
@@ -105,8 +105,8 @@ impl Inner {
     /// brings that rings the bell, while a timer that is past would turn this task in circles.
     fn rest(&self, state: &mut State, need: Need) -> Step {
         let now = self.world.now();
-        state.hungry = need == Need::Space || state.records.oldest_time().is_none();
-        state.dozing = matches!(need, Need::Aged(_));
+        state.starved = need == Need::Space || state.records.oldest_time().is_none();
+        state.waiting_for_age = matches!(need, Need::Aged(_));
         let retry = state
             .failed
             .iter()

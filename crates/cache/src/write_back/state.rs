@@ -55,7 +55,7 @@ pub(crate) struct State {
     pub(crate) emptied: BTreeSet<ExtentId>,
     /// Extents that a batch is on, or that move.
     pub(crate) busy: BTreeSet<ExtentId>,
-    /// Extents that were written and whose slots others have too: the slots that were lent for their copies.
+    /// Extents that were written and whose slots others have too: the slots that were allocated for their copies.
     pub(crate) copies: BTreeMap<ExtentId, SlotRef>,
     /// How many of them are being copied.
     pub(crate) copying: usize,
@@ -78,9 +78,9 @@ pub(crate) struct State {
     /// Not before this time destages what has merely aged.
     pub(crate) next_aged: Nanos,
     /// The destager found nothing that it could take, though there are dirty pages, or none at all.
-    pub(crate) hungry: bool,
+    pub(crate) starved: bool,
     /// The destager waits for pages to age.
-    pub(crate) dozing: bool,
+    pub(crate) waiting_for_age: bool,
     pub(crate) reserved_pages: u64,
     pub(crate) reserved_blocks: u64,
     /// How fast pages are destaged.
@@ -118,8 +118,8 @@ impl State {
             voided_pages: 0,
             draining: 0,
             next_aged: Nanos::ZERO,
-            hungry: false,
-            dozing: false,
+            starved: false,
+            waiting_for_age: false,
             reserved_pages: 0,
             reserved_blocks: 0,
             destage_rate: DestageRate::default(),

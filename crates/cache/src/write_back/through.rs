@@ -103,7 +103,7 @@ impl Inner {
                 return Ok(slot);
             }
             if self.needs_copy(extent, slot) {
-                self.lend_copy(extent).await?;
+                self.allocate_copy(extent).await?;
             }
             self.own_slot(extent, Some(guard)).await?;
             return self.slot(extent).ok_or(IoError::Gone);

@@ -223,7 +223,7 @@ impl Inner {
         let work = async move {
             match inner.slot(extent) {
                 None => inner.allocate(extent).await.map(|_| ()),
-                Some(_) => inner.lend_copy(extent).await,
+                Some(_) => inner.allocate_copy(extent).await,
             }
         };
         self.behind(guard, work).await

@@ -71,7 +71,7 @@ async fn moves(world: World, shard: Shard, pause_us: u64, mut random: Random) {
         let volume = 1 + random.below(u64::from(VOLUMES)) as u32;
         let extent = ExtentId { volume, index: random.below(u64::from(EXTENTS)) as u32 };
         if let Some(from) = shard.map.slot(extent)
-            && let Some(to) = shard.map.lend_one()
+            && let Some(to) = shard.map.allocate_one()
         {
             let moved = shard.cache.relocate(extent, from, to).await;
             shard.map.give_back(if moved == Ok(true) { from } else { to });

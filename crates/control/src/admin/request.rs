@@ -70,7 +70,7 @@ pub enum AdminRequest {
         #[serde(default)]
         force: bool,
     },
-    /// Moves everything off a drive and forgets it.
+    /// ExtentCommits everything off a drive and forgets it.
     DriveRemove {
         /// The drive's name.
         drive: String,
@@ -106,7 +106,7 @@ pub enum AdminRequest {
         #[serde(default)]
         stop: bool,
     },
-    /// Moves the write log to other drives.
+    /// ExtentCommits the write log to other drives.
     PoolLog {
         /// The pool.
         pool: Option<String>,

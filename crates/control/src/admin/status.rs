@@ -172,9 +172,9 @@ pub struct DriveHealth {
     pub pages_repaired: u64,
     /// Pages on it that nothing could make good.
     pub pages_unrecoverable: u64,
-    /// For so many seconds errors are tried again before it is judged.
+    /// For so many seconds errors are tried again before it is arbitrated.
     pub error_patience_s: u64,
-    /// A command may take so many seconds before it is judged.
+    /// A command may take so many seconds before it is arbitrated.
     pub answer_patience_s: u64,
 }
 

@@ -14,7 +14,7 @@ use tier0_world::sync::{MailSender, oneshot};
 use super::control::ControlMessage;
 use super::scrub::ScrubShared;
 use crate::admin::TablesStatus;
-use crate::opener::DriveSource;
+use crate::membership::opener::DriveSource;
 use crate::stats::PoolStats;
 
 /// A command.
@@ -61,7 +61,7 @@ pub enum ShardCommand {
         one: Move,
         /// Bytes per second at most, of all such moves of this shard.
         rate: Option<u64>,
-        /// Told at the end: whether it has moved. If not, the slot that was lent for it was given back.
+        /// Told at the end: whether it has moved. If not, the slot that was allocated for it was given back.
         reply: oneshot::Sender<bool>,
     },
     /// Give hosts errors instead of letting them wait.
@@ -96,8 +96,8 @@ pub enum ShardCommand {
         /// Told when it holds.
         reply: oneshot::Sender<Result<(), IoError>>,
     },
-    /// Give back the free slots that this shard has in stock.
-    GiveBackStock {
+    /// Give back the free slots of this shard's slot reserves.
+    ReturnSlotReserve {
         /// The pool's number in the array.
         pool: usize,
         /// The slots.
@@ -235,8 +235,8 @@ pub struct ShardReport {
     pub lost_left_off: u64,
     /// Slots' tables in memory.
     pub tables: TablesStatus,
-    /// By group: slots in stock that thin volumes have not used.
-    pub stock_slots: BTreeMap<u32, u64>,
+    /// By group: slots that the slot reserve for thin volumes has.
+    pub slot_reserve_slots: BTreeMap<u32, u64>,
 }
 
 /// A column that is to be rebuilt.
@@ -259,7 +259,7 @@ pub struct Move {
     pub family: u32,
     /// The slot that it has.
     pub from: SlotRef,
-    /// Lent for it.
+    /// Allocated for it.
     pub to: SlotRef,
 }
 

@@ -17,7 +17,7 @@ pub enum ControlMessage {
     /// A drive is lost.
     Loss(Loss),
     /// A drive has failed for longer than its guard's patience: is it lost?
-    Judge {
+    Arbitrate {
         /// The pool.
         pool: usize,
         /// The drive.
@@ -46,12 +46,12 @@ pub enum ControlMessage {
         member: usize,
     },
     /// A shard needs free slots.
-    Refill(Refill),
+    Replenish(Replenish),
     /// The map has changed.
     Commit(Commit),
     /// Extents move to another slot.
-    Moved(MovedNote),
-    /// A slot that was lent, or that an extent has left, is free.
+    ExtentsMoved(MovedNote),
+    /// A slot that was allocated, or that an extent has left, is free.
     GiveBack {
         /// The pool.
         pool: usize,
@@ -66,7 +66,7 @@ pub enum ControlMessage {
         slot: u64,
     },
     /// A copy of a slot's table was wrong.
-    TableFound {
+    TableError {
         /// The pool.
         pool: usize,
         /// What was found.
@@ -86,7 +86,7 @@ pub enum ControlMessage {
         reply: oneshot::Sender<()>,
     },
     /// A page was wrong.
-    Found {
+    PageError {
         /// The pool.
         pool: usize,
         /// What was found.
@@ -116,7 +116,7 @@ pub struct Loss {
 }
 
 /// A shard needs free slots.
-pub struct Refill {
+pub struct Replenish {
     /// The pool.
     pub pool: usize,
     /// What for.
@@ -125,7 +125,8 @@ pub struct Refill {
     pub reply: oneshot::Sender<Vec<SlotRef>>,
 }
 
-/// Extents have moved to another slot, if that becomes stable; the old one, if no other has it, is lent when it comes back.
+/// Extents have moved to another slot, if that becomes stable; the old one, if no other has it, stays allocated until it is given
+/// back.
 pub struct MovedNote {
     /// The pool.
     pub pool: usize,
@@ -133,7 +134,7 @@ pub struct MovedNote {
     pub extents: Vec<ExtentId>,
     /// The old slot.
     pub from: SlotRef,
-    /// None where they have no slot any more.
+    /// `None` if they have no slot any more.
     pub to: Option<SlotRef>,
     /// Told which have moved when that is stable.
     pub reply: oneshot::Sender<Result<Vec<ExtentId>, IoError>>,

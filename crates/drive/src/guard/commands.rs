@@ -24,7 +24,7 @@ pub(super) const PAUSE_MIN: Nanos = Nanos::from_millis(10);
 pub(super) const PAUSE_MAX: Nanos = Nanos::from_millis(500);
 /// The pause before a write is tried again for which there was no space.
 const SPACE_PAUSE: Nanos = Nanos::from_secs(1);
-/// A command that fails so often as if the drive were away, while the drive answers in between, is judged by itself.
+/// A command that fails so often as if the drive were away, while the drive answers in between, is arbitrated by itself.
 const ALONE_OUTAGES: u32 = 3;
 /// With more than this retained, the guard flushes by itself: memory is not kept for ever.
 const RETAINED_MAX: usize = 64 << 20;
@@ -326,7 +326,7 @@ impl Inner {
         let held = sent.hold(completion, payload);
         match kind {
             Class::NoSpace if !is_read => self.retry_when_there_is_space(held),
-            Class::Outage if held.outages > ALONE_OUTAGES => self.judge_alone(held, error),
+            Class::Outage if held.outages > ALONE_OUTAGES => self.arbitrate_alone(held, error),
             Class::Outage | Class::NoSpace => self.close(held, error),
             // Nothing is known of what it was to cover.
             Class::Medium if is_flush => self.close(held, error),
@@ -391,16 +391,16 @@ impl Inner {
         self.world().spawn(retry).detach();
     }
 
-    /// A write that fails although the drive may be well is tried again, and judged in the end.
+    /// A write that fails although the drive may be well is tried again, and arbitrated in the end.
     fn retry_write(self: &Rc<Self>, mut held: Held, error: IoError) {
         let inner = self.clone();
         self.trouble(|troubles| troubles.retries += 1);
         let retry = async move {
             let since = held.failed_at.unwrap_or_default();
             let is_late = inner.world().turned().saturating_sub(since) >= inner.patience.errors;
-            let has_judge = inner.judge.borrow().is_some();
+            let has_arbiter = inner.arbiter.borrow().is_some();
             if is_late || (inner.is_tired.get() && held.tries > 1) {
-                if !has_judge {
+                if !has_arbiter {
                     inner.is_tired.set(true);
                     held.fail(plain(error));
                     return inner.trouble(|troubles| troubles.retries -= 1);

@@ -1,8 +1,8 @@
 //! The guard of a drive: no layer above sees a failure that may pass (decision 0008).
 //!
 //! A [`Guard`] stands around a drive in one shard. It retries what failed, waits for what hangs, and asks its
-//! [`Judge`] before it gives a drive up. Only after a verdict of [`Verdict::Lost`] commands end with
-//! [`IoError::Gone`]. Without a judge, before a pool is known, what fails for longer than its patience ends with its
+//! [`Arbiter`] before it gives a drive up. Only after a verdict of [`Verdict::Lost`] commands end with
+//! [`IoError::Gone`]. Without an arbiter, before a pool is known, what fails for longer than its patience ends with its
 //! error.
 //!
 //! | file | concept |
@@ -52,10 +52,10 @@ pub enum Verdict {
 }
 
 /// Decides whether a drive is lost.
-pub trait Judge {
-    /// Judges the drive, which failed with `error` for longer than its patience. Ends when the verdict counts: if it is
+pub trait Arbiter {
+    /// Arbitrates the drive, which failed with `error` for longer than its patience. Ends when the verdict counts: if it is
     /// lost, every other drive remembers it.
-    fn judge(&self, error: IoError) -> Pin<Box<dyn Future<Output = Verdict>>>;
+    fn arbitrate(&self, error: IoError) -> Pin<Box<dyn Future<Output = Verdict>>>;
 
     /// Whether `drive`, which was away, is still the drive it was: reads its superblock. The sentence says why not.
     fn recognise(&self, drive: DriveHandle) -> Pin<Box<dyn Future<Output = Result<(), String>>>>;
@@ -95,7 +95,7 @@ struct Inner {
     drive: DriveHandle,
     patience: Patience,
     health: Arc<Health>,
-    judge: RefCell<Option<Rc<dyn Judge>>>,
+    arbiter: RefCell<Option<Rc<dyn Arbiter>>>,
     commands: RefCell<Commands>,
     retained: RefCell<Retained>,
     /// Commands that wait for the gate, in the order in which they came.
@@ -112,7 +112,7 @@ struct Inner {
     is_judging: Cell<bool>,
     /// Whether a task looks at the age of commands.
     is_watched: Cell<bool>,
-    /// Without a judge, patience has run out once: what fails is tried once more and no longer.
+    /// Without an arbiter, patience has run out once: what fails is tried once more and no longer.
     is_tired: Cell<bool>,
     /// A flush of the guard's own is on its way.
     is_flushing: Cell<bool>,
@@ -136,7 +136,7 @@ struct Troubles {
 }
 
 impl Guard {
-    /// A guard without a judge: what fails for longer than its patience ends with its error. `health` is shared by the
+    /// A guard without an arbiter: what fails for longer than its patience ends with its error. `health` is shared by the
     /// guards that other shards have of the same drive.
     pub fn new(drive: DriveHandle, patience: Patience, health: Arc<Health>) -> Guard {
         let outages_seen = Cell::new(health.outages());
@@ -144,7 +144,7 @@ impl Guard {
             drive,
             patience,
             health,
-            judge: RefCell::default(),
+            arbiter: RefCell::default(),
             commands: RefCell::default(),
             retained: RefCell::default(),
             waiting: RefCell::default(),
@@ -166,9 +166,9 @@ impl Guard {
         DriveHandle::new(self.clone())
     }
 
-    /// From now on `judge` decides whether the drive is lost.
-    pub fn obey(&self, judge: Rc<dyn Judge>) {
-        *self.0.judge.borrow_mut() = Some(judge);
+    /// From now on `arbiter` decides whether the drive is lost.
+    pub fn obey(&self, arbiter: Rc<dyn Arbiter>) {
+        *self.0.arbiter.borrow_mut() = Some(arbiter);
     }
 
     /// What is known of the drive.
@@ -280,8 +280,8 @@ impl Inner {
 
     /// Asks for a verdict. With [`Verdict::Lost`] everything has failed when it returns.
     async fn ask(self: &Rc<Self>, error: IoError) -> Verdict {
-        let judge = self.judge.borrow().clone();
-        let Some(judge) = judge else { return Verdict::Wait };
+        let arbiter = self.arbiter.borrow().clone();
+        let Some(arbiter) = arbiter else { return Verdict::Wait };
         if self.health.is_lost() {
             self.die();
             return Verdict::Lost;
@@ -290,7 +290,7 @@ impl Inner {
             // Its answer is that of all commands which wait.
             return Verdict::Wait;
         }
-        let verdict = judge.judge(class::plain(error)).await;
+        let verdict = arbiter.arbitrate(class::plain(error)).await;
         self.is_judging.set(false);
         match verdict {
             Verdict::Lost => {

@@ -55,14 +55,14 @@ impl Inner {
     }
 
     /// The drive came back each time and fails this very command again, as a device does that has become read-only.
-    pub(super) fn judge_alone(self: &Rc<Self>, mut held: Held, error: IoError) {
+    pub(super) fn arbitrate_alone(self: &Rc<Self>, mut held: Held, error: IoError) {
         let inner = self.clone();
         self.trouble(|troubles| troubles.retries += 1);
-        let judging = async move {
+        let arbitrating = async move {
             let since = held.failed_at.unwrap_or_default();
             let is_late = inner.world().turned().saturating_sub(since) >= inner.patience.errors;
-            let has_judge = inner.judge.borrow().is_some();
-            match (is_late, has_judge) {
+            let has_arbiter = inner.arbiter.borrow().is_some();
+            match (is_late, has_arbiter) {
                 (true, true) if inner.ask(error).await == Verdict::Lost => held.fail(IoError::Gone),
                 (true, false) => held.fail(plain(error)),
                 _ => {
@@ -73,7 +73,7 @@ impl Inner {
             }
             inner.trouble(|troubles| troubles.retries -= 1);
         };
-        self.world().spawn(judging).detach();
+        self.world().spawn(arbitrating).detach();
     }
 
     async fn recover(self: Rc<Self>, mut error: IoError) {
@@ -112,7 +112,7 @@ impl Inner {
                 Some(at) => now.saturating_sub(at) >= self.patience.again,
             };
             if is_due {
-                if self.judge.borrow().is_none() {
+                if self.arbiter.borrow().is_none() {
                     return self.open_with(plain(error));
                 }
                 if self.ask(error).await == Verdict::Lost {
@@ -190,9 +190,9 @@ impl Inner {
         if !self.answers().await {
             return Err(IoError::Medium);
         }
-        let judge = self.judge.borrow().clone();
-        if let Some(judge) = judge
-            && let Err(sentence) = judge.recognise(self.drive.clone()).await
+        let arbiter = self.arbiter.borrow().clone();
+        if let Some(arbiter) = arbiter
+            && let Err(sentence) = arbiter.recognise(self.drive.clone()).await
         {
             self.health.note(sentence);
             return Err(IoError::Gone);
@@ -225,7 +225,7 @@ impl Inner {
         reads.into_iter().for_each(|read| read.fail(error));
     }
 
-    /// There is no judge, and patience is at its end: whatever waits fails, and the next command may try.
+    /// There is no arbiter, and patience is at its end: whatever waits fails, and the next command may try.
     fn open_with(&self, error: IoError) {
         self.is_tired.set(true);
         self.is_closed.set(false);

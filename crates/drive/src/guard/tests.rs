@@ -17,14 +17,14 @@ use crate::{Fault, FaultPlan};
 const S: fn(u64) -> Nanos = Nanos::from_secs;
 
 /// Answers what it is told to, and counts.
-struct TestJudge {
+struct TestArbiter {
     verdict: Cell<Verdict>,
     knows: RefCell<Result<(), String>>,
     asked: Cell<u32>,
 }
 
-impl Judge for TestJudge {
-    fn judge(&self, _: IoError) -> Pin<Box<dyn Future<Output = Verdict>>> {
+impl Arbiter for TestArbiter {
+    fn arbitrate(&self, _: IoError) -> Pin<Box<dyn Future<Output = Verdict>>> {
         self.asked.set(self.asked.get() + 1);
         let verdict = self.verdict.get();
         Box::pin(async move { verdict })
@@ -41,7 +41,7 @@ struct Rig {
     medium: SimMedium,
     guard: Guard,
     drive: DriveHandle,
-    judge: Rc<TestJudge>,
+    arbiter: Rc<TestArbiter>,
 }
 
 fn run<F: Future<Output = ()> + 'static>(test: impl FnOnce(Rig) -> F) {
@@ -51,14 +51,14 @@ fn run<F: Future<Output = ()> + 'static>(test: impl FnOnce(Rig) -> F) {
     options.slow_share = 0.0;
     let medium = SimMedium::new(options, &PowerSwitch::new());
     let guard = Guard::new(medium.open(&world), Patience::default(), Health::new());
-    let judge = Rc::new(TestJudge {
+    let arbiter = Rc::new(TestArbiter {
         verdict: Cell::new(Verdict::Wait),
         knows: RefCell::new(Ok(())),
         asked: Cell::new(0),
     });
-    guard.obey(judge.clone());
+    guard.obey(arbiter.clone());
     let drive = guard.handle();
-    runtime.run(test(Rig { world, medium, guard, drive, judge }));
+    runtime.run(test(Rig { world, medium, guard, drive, arbiter }));
 }
 
 fn page(byte: u8) -> tier0_world::Buf {
@@ -107,7 +107,7 @@ fn errors_that_pass_are_seen_by_nobody_but_the_counters() {
         rig.later(S(1), SimMedium::clear_plans);
         assert_eq!(rig.write(0, 2).await, Ok(()));
         assert!(rig.world.now() >= S(1));
-        assert_eq!((rig.read(0).await, rig.judge.asked.get()), (Ok(2), 0));
+        assert_eq!((rig.read(0).await, rig.arbiter.asked.get()), (Ok(2), 0));
         let health = rig.guard.health().snapshot();
         assert!(health.write_errors > 1 && health.retried == 1, "{health:?}");
         assert_eq!(health.standing, Standing::Healthy);
@@ -121,11 +121,11 @@ fn a_drive_that_writes_and_reads_nothing_is_away() {
     run(async |rig| {
         rig.fail_all();
         rig.later(S(20), SimMedium::clear_plans);
-        *rig.judge.knows.borrow_mut() = Err("it is another one".to_owned());
-        let (world, judge) = (rig.world.clone(), rig.judge.clone());
+        *rig.arbiter.knows.borrow_mut() = Err("it is another one".to_owned());
+        let (world, arbiter) = (rig.world.clone(), rig.arbiter.clone());
         let known = async move {
             world.sleep(S(40)).await;
-            *judge.knows.borrow_mut() = Ok(());
+            *arbiter.knows.borrow_mut() = Ok(());
         };
         rig.world.spawn(known).detach();
         assert_eq!(rig.write(0, 2).await, Ok(()));
@@ -149,7 +149,7 @@ fn a_drive_that_cannot_be_done_without_is_waited_for() {
         let look = rig.world.spawn(look);
         assert_eq!(rig.write(0, 2).await, Ok(()));
         look.await;
-        assert!(rig.judge.asked.get() > 100);
+        assert!(rig.arbiter.asked.get() > 100);
         assert_eq!((rig.read(0).await, rig.standing()), (Ok(2), Standing::Healthy));
     });
 }
@@ -157,7 +157,7 @@ fn a_drive_that_cannot_be_done_without_is_waited_for() {
 #[test]
 fn after_a_verdict_of_loss_everything_fails_at_once() {
     run(async |rig| {
-        rig.judge.verdict.set(Verdict::Lost);
+        rig.arbiter.verdict.set(Verdict::Lost);
         rig.fail_all();
         assert_eq!(rig.write(0, 2).await, Err(IoError::Gone));
         assert!(rig.world.now() >= S(3) && rig.world.now() < S(5));
@@ -174,11 +174,11 @@ fn a_bad_sector_is_no_bad_drive() {
         rig.write(512, 3).await.expect("it is well");
         rig.medium.make_unreadable(512..513);
         assert_eq!(rig.read(512).await, Err(IoError::Medium));
-        assert_eq!((rig.judge.asked.get(), rig.standing()), (0, Standing::Healthy));
+        assert_eq!((rig.arbiter.asked.get(), rig.standing()), (0, Standing::Healthy));
         // One copy of the superblock is as any other sector.
         rig.medium.make_unreadable(128..136);
         assert_eq!(rig.read(128).await, Err(IoError::Medium));
-        assert_eq!((rig.judge.asked.get(), rig.standing()), (0, Standing::Healthy));
+        assert_eq!((rig.arbiter.asked.get(), rig.standing()), (0, Standing::Healthy));
     });
 }
 
@@ -220,7 +220,7 @@ fn an_outage_that_one_shard_saw_counts_for_all() {
     run(async |rig| {
         // The second shard's guard; it asks for nothing while the drive is away.
         let other = Guard::new(rig.guard.bare().clone(), Patience::default(), rig.guard.health().clone());
-        other.obey(rig.judge.clone());
+        other.obey(rig.arbiter.clone());
         let drive = other.handle();
         drive.write(Lba(64), page(9), false).await.expect("it is well");
         rig.medium.unplug();
@@ -246,8 +246,8 @@ fn a_drive_that_ends_too_early_is_away() {
             told.push(rig.guard.health().snapshot().last_error.expect("it was away"));
         }
         assert_eq!(told.iter().filter(|why| why.contains("ends too early")).count(), 1, "{told:?}");
-        assert!(rig.judge.asked.get() > 0 && !rig.guard.health().snapshot().no_space);
-        rig.judge.verdict.set(Verdict::Lost);
+        assert!(rig.arbiter.asked.get() > 0 && !rig.guard.health().snapshot().no_space);
+        rig.arbiter.verdict.set(Verdict::Lost);
         rig.medium.unplug();
         assert_eq!(rig.write(0, 1).await, Err(IoError::Gone));
     });
@@ -257,7 +257,7 @@ fn a_drive_that_ends_too_early_is_away() {
 fn another_drive_in_its_place_is_not_taken() {
     run(async |rig| {
         rig.medium.disconnect();
-        *rig.judge.knows.borrow_mut() = Err("another drive is in its place".to_owned());
+        *rig.arbiter.knows.borrow_mut() = Err("another drive is in its place".to_owned());
         rig.later(S(1), SimMedium::reconnect);
         let write = rig.world.spawn({
             let drive = rig.drive.clone();
@@ -267,22 +267,22 @@ fn another_drive_in_its_place_is_not_taken() {
         let health = rig.guard.health().snapshot();
         assert_eq!(health.standing, Standing::Awaited);
         assert_eq!(health.last_error.as_deref(), Some("another drive is in its place"));
-        *rig.judge.knows.borrow_mut() = Ok(());
+        *rig.arbiter.knows.borrow_mut() = Ok(());
         assert_eq!(write.await, Ok(()));
     });
 }
 
 #[test]
-fn a_drive_that_hangs_for_a_while_is_waited_for_and_one_that_hangs_for_long_is_judged() {
+fn a_drive_that_hangs_for_a_while_is_waited_for_and_one_that_hangs_for_long_goes_to_the_arbiter() {
     run(async |rig| {
         rig.medium.inject(FaultPlan::once(Fault::Latency(S(20))));
         assert_eq!(rig.write(0, 1).await, Ok(()));
         let health = rig.guard.health().snapshot();
-        assert_eq!((health.slow, rig.judge.asked.get()), (1, 0));
+        assert_eq!((health.slow, rig.arbiter.asked.get()), (1, 0));
         rig.medium.inject(FaultPlan::once(Fault::Latency(S(60))));
         assert_eq!(rig.write(0, 2).await, Ok(()));
-        assert!(rig.judge.asked.get() > 10);
-        rig.judge.verdict.set(Verdict::Lost);
+        assert!(rig.arbiter.asked.get() > 10);
+        rig.arbiter.verdict.set(Verdict::Lost);
         rig.medium.inject(FaultPlan::once(Fault::Latency(S(60))));
         let began = rig.world.now();
         assert_eq!(rig.read(0).await, Err(IoError::Gone));
@@ -295,7 +295,7 @@ fn a_drive_that_hangs_for_a_while_is_waited_for_and_one_that_hangs_for_long_is_j
 #[test]
 fn time_in_which_nobody_looked_does_not_count() {
     run(async |rig| {
-        rig.judge.verdict.set(Verdict::Lost);
+        rig.arbiter.verdict.set(Verdict::Lost);
         rig.medium.inject(FaultPlan::once(Fault::Latency(S(20))));
         let write = rig.world.spawn({
             let drive = rig.drive.clone();
@@ -304,7 +304,7 @@ fn time_in_which_nobody_looked_does_not_count() {
         rig.world.sleep(S(1)).await;
         rig.world.stall(S(3600));
         assert_eq!(write.await, Ok(()));
-        assert_eq!((rig.judge.asked.get(), rig.world.slow_turns().count), (0, 1));
+        assert_eq!((rig.arbiter.asked.get(), rig.world.slow_turns().count), (0, 1));
     });
 }
 
@@ -332,7 +332,7 @@ fn reads_that_wait_are_refused_when_somebody_says_so() {
 }
 
 #[test]
-fn without_a_judge_patience_ends_with_the_error() {
+fn without_an_arbiter_patience_ends_with_the_error() {
     run(async |rig| {
         let guard = Guard::new(rig.guard.bare().clone(), Patience::default(), Health::new());
         let drive = guard.handle();
@@ -365,7 +365,7 @@ fn what_is_refused_is_refused_at_once() {
 fn an_outage_is_counted_once_however_many_guards_make_it_good() {
     run(|rig| async move {
         let other = Guard::new(rig.guard.bare().clone(), Patience::default(), rig.guard.health().clone());
-        other.obey(rig.judge.clone());
+        other.obey(rig.arbiter.clone());
         rig.medium.inject(FaultPlan::once(Fault::FlushError));
         rig.drive.flush().await.expect("it passes");
         for _ in 0..4 {
@@ -382,7 +382,7 @@ fn an_outage_is_counted_once_however_many_guards_make_it_good() {
 fn a_read_sees_what_was_acknowledged_though_another_shard_saw_the_outage() {
     run(|rig| async move {
         let other = Guard::new(rig.guard.bare().clone(), Patience::default(), rig.guard.health().clone());
-        other.obey(rig.judge.clone());
+        other.obey(rig.arbiter.clone());
         rig.write(8, 1).await.expect("a write");
         rig.medium.disconnect();
         rig.medium.power_cut(crate::sim::PowerCut::KeepNothing);
@@ -406,12 +406,12 @@ fn a_drive_that_only_flushes_does_not_answer() {
     });
 }
 
-/// A write that was tried again asked whether the drive answers, and that read hung. Meanwhile the drive was judged lost, and
+/// A write that was tried again asked whether the drive answers, and that read hung. Meanwhile the drive was found failed, and
 /// everything answered; the write came later to a gate that nobody opened any more.
 #[test]
 fn a_write_whose_probe_outlives_the_drive_is_answered() {
     run(async |rig| {
-        rig.judge.verdict.set(Verdict::Lost);
+        rig.arbiter.verdict.set(Verdict::Lost);
         rig.fail(Fault::WriteError);
         let hangs = Fault::Latency(S(60));
         rig.medium.inject(FaultPlan {

@@ -1,4 +1,4 @@
-//! Commands that take long: told as slow after a sixth of the patience, judged at its end.
+//! Commands that take long: told as slow after a sixth of the patience, arbitrated at its end.
 
 use std::rc::Rc;
 
@@ -66,7 +66,7 @@ impl Inner {
 
     /// Something is older than the longest patience.
     async fn late(self: &Rc<Self>) -> Verdict {
-        if self.judge.borrow().is_none() {
+        if self.arbiter.borrow().is_none() {
             self.give_up_late(|_| true);
             return Verdict::Wait;
         }

@@ -99,7 +99,7 @@ mod tests {
             let mut requests = Requests::new(4096, Writes::Allocate);
             for n in 0..200_000_u64 {
                 requests.set_time(has_times.then_some(Nanos::from_millis(n)));
-                // Each block twice, soon one after the other: the door lets it in.
+                // Each block twice, soon one after the other: the doorkeeper lets it in.
                 requests.read(0, n / 200 * 200 + n % 100 * 2, 2).expect("room");
             }
             serve(&requests, 960, 3.0)

@@ -25,7 +25,7 @@ pub(super) type CommitResult = Result<(), PoolError>;
 /// A commit that waits for a journal.
 pub(super) struct Waiting {
     pub(super) records: Vec<MetaRecord>,
-    /// Slots that it frees are lent again only when they are returned.
+    /// Slots that it frees are allocated again only when they are returned.
     pub(super) keeps_slots: bool,
     pub(super) done: oneshot::Sender<CommitResult>,
 }
@@ -49,7 +49,7 @@ impl Metadata {
         self.0.enqueue(records)
     }
 
-    /// As [`Metadata::commit`], but slots that it frees are lent again only when they come back by
+    /// As [`Metadata::commit`], but slots that it frees are allocated again only when they come back by
     /// [`Metadata::return_slots`], or after the next opening: shards may still be reading or writing them.
     pub fn commit_keeping_slots(&self, records: Vec<MetaRecord>) -> Commit {
         self.0.enqueue_with(records, true)
@@ -98,11 +98,11 @@ impl Core {
         (self.state.borrow().geometry().area.journal_sectors * SECTOR_BYTES / CHANGE_SHARE) as usize
     }
 
-    /// Makes records true in memory; the slots that they free to be lent.
+    /// Makes records true in memory; the slots that they free, to be allocated.
     fn accept(&self, waiting: &Waiting) -> Result<Vec<SlotRun>, PoolError> {
         let records = &waiting.records;
         let mut state = self.state.borrow_mut();
-        self.lending.borrow().check(&state, records)?;
+        self.allocator.borrow().check(&state, records)?;
         let mut left = if waiting.keeps_slots { Vec::new() } else { left_slots(&state, records) };
         if self.persistent {
             // Pages that did not change after all, because the records are refused, do no harm.
@@ -117,7 +117,7 @@ impl Core {
                 hook(&state);
             }
         }
-        self.lending.borrow_mut().follow(&state, records);
+        self.allocator.borrow_mut().follow(&state, records);
         // Other extents may have them still.
         left.retain(|slot| !state.used_slots().contains(*slot));
         Ok(left.into_iter().map(|slot| SlotRun { first: slot, count: 1 }).collect())

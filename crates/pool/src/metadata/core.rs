@@ -10,9 +10,9 @@ use tier0_world::sync::{Notify, Semaphore};
 use tier0_world::{IoError, World};
 use uuid::Uuid;
 
+use super::allocation::Allocator;
 use super::commit::Waiting;
 use super::labels::Labels;
-use super::lending::Lending;
 use super::pages::Pages;
 use super::recognise::Taken;
 use crate::PoolError;
@@ -23,7 +23,7 @@ use crate::state::PoolState;
 /// work, so it must not wait and must not commit; it may start tasks that do.
 pub type LossHook = Rc<dyn Fn(u32, IoError)>;
 
-/// Told of the state whenever sets have joined it, before a shard can borrow their slots. It is called in the middle of
+/// Told of the state whenever sets have joined it, before a shard can get their slots. It is called in the middle of
 /// the metadata's work: it must not ask the metadata for anything.
 pub type SetsHook = Rc<dyn Fn(&PoolState)>;
 /// Who gets slots that are free, and that is stable; they come back by [`Metadata::return_slots`].
@@ -46,13 +46,15 @@ pub(super) struct Core {
     pub(super) pages: RefCell<Pages>,
     /// Checkpoints are written by one at a time.
     pub(super) checkpoint_turn: Semaphore,
-    pub(super) lending: RefCell<Lending>,
+    pub(super) allocator: RefCell<Allocator>,
     pub(super) failed: RefCell<Option<PoolError>>,
     pub(super) on_loss: LossHook,
     pub(super) on_sets: RefCell<Option<SetsHook>>,
     pub(super) on_freed: RefCell<Option<FreedHook>>,
     /// Rung when commits have ended.
     pub(super) changed: Notify,
+    /// Rung when slots can be allocated that could not before.
+    pub(super) slots_returned: Notify,
     /// Whether the pool has drives that remember anything.
     pub(super) persistent: bool,
 }
@@ -107,7 +109,7 @@ impl Core {
         persistent: bool,
         on_loss: LossHook,
     ) -> Rc<Core> {
-        let lending = Lending::new(&state);
+        let allocator = Allocator::new(&state);
         Rc::new(Core {
             world: world.clone(),
             state: RefCell::new(state),
@@ -118,12 +120,13 @@ impl Core {
             journal: RefCell::new(Journal::none()),
             pages: RefCell::new(pages),
             checkpoint_turn: Semaphore::new(1),
-            lending: RefCell::new(lending),
+            allocator: RefCell::new(allocator),
             failed: RefCell::new(None),
             on_loss,
             on_sets: RefCell::default(),
             on_freed: RefCell::default(),
             changed: Notify::new(),
+            slots_returned: Notify::new(),
             persistent,
         })
     }
@@ -196,6 +199,11 @@ impl Metadata {
     /// The drive of a member that serves.
     pub fn drive(&self, member: u32) -> Option<DriveHandle> {
         self.0.drive(member)
+    }
+
+    /// Rung when commits have ended, and when the metadata have failed.
+    pub fn changed(&self) -> &Notify {
+        &self.0.changed
     }
 
     /// Why nothing can be committed any more, if so.

@@ -16,10 +16,11 @@
 //! - A journal is used by one opening only: each begins with a checkpoint of its own and an empty journal, so that
 //!   nothing an earlier one left behind is ever read as this one's.
 //! - [`Metadata::state`] is what was accepted. It may be ahead of what is stable by the commits under way; who must not
-//!   be ahead waits for the end of his commit. A slot that was unmapped is lent again only when that is stable.
+//!   be ahead waits for the end of his commit. A slot that was unmapped is allocated again only when that is stable.
 //!
 //! What it does not do: it does not notice a failing drive except by its own writes, starts no rebuild, and knows no data.
 
+mod allocation;
 mod carriers;
 mod checkpoints;
 mod commit;
@@ -28,7 +29,6 @@ mod create;
 mod fronts;
 mod journal;
 mod labels;
-mod lending;
 mod lineage;
 mod members;
 mod open;

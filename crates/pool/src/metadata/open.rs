@@ -118,7 +118,7 @@ impl Inspected {
 
     /// Whether a member is there although it is not believed: was put back to an older image of itself, or overwritten at the
     /// front. It goes on nowhere else.
-    pub fn is_set_aside(&self, place: u32) -> bool {
+    pub fn is_stale_member(&self, place: u32) -> bool {
         let found = self.opening.found.members.get(place as usize);
         found.is_some_and(|found| matches!(found.standing, Standing::RolledBack | Standing::Overwritten))
     }
@@ -171,7 +171,7 @@ enum Place {
     /// An older one of this pool, or parts of the new one beside it: the new one was never complete.
     Older,
     /// A newer one, or another pool's: the checkpoint is not the newest there was.
-    Stranger,
+    Foreign,
     /// It cannot be read, and may be any of these.
     Unreadable,
 }
@@ -206,7 +206,7 @@ impl Journal<'_> {
         Ok(())
     }
 
-    /// Reads the journal; none if the power went before it was complete. Nothing of it is made equal: a checkpoint with
+    /// Reads the journal; `None` if the power went before it was complete. Nothing of it is made equal: a checkpoint with
     /// all of it, and a new journal, are the first things that opening writes after the labels.
     async fn recover(
         &self,
@@ -214,7 +214,7 @@ impl Journal<'_> {
         lost: &mut Vec<(u32, IoError)>,
     ) -> Result<Option<JournalContent>, PoolError> {
         let mut copies: Vec<(u32, DriveHandle)> = Vec::new();
-        let (mut is_older, mut stranger, mut unreadable) = (false, None, None);
+        let (mut is_older, mut foreign, mut unreadable) = (false, None, None);
         for (member, drive) in carriers {
             if lost.iter().any(|(lost, _)| lost == member) {
                 continue;
@@ -223,7 +223,7 @@ impl Journal<'_> {
                 Ok(Place::Wanted) => copies.push((*member, drive.clone())),
                 Ok(Place::Nothing) => {}
                 Ok(Place::Older) => is_older = true,
-                Ok(Place::Stranger) => stranger = Some(drive.info().name.clone()),
+                Ok(Place::Foreign) => foreign = Some(drive.info().name.clone()),
                 Ok(Place::Unreadable) => unreadable = Some(drive.info().name.clone()),
                 Err(error) => lost.push((*member, error)),
             }
@@ -241,7 +241,7 @@ impl Journal<'_> {
             }
         }
         let gap = |fact: String| Err(PoolError::JournalGap { pool: self.pool.to_owned(), fact });
-        match (stranger, unreadable) {
+        match (foreign, unreadable) {
             // A new journal is complete on all carriers or on none.
             _ if is_older => Ok(None),
             (_, Some(drive)) => gap(format!("drive {drive:?} cannot read its journal")),
@@ -282,7 +282,7 @@ impl Journal<'_> {
         } else if ids.iter().all(|id| *id == wanted || journal::is_older(*id, wanted)) {
             Place::Older
         } else {
-            Place::Stranger
+            Place::Foreign
         })
     }
 }

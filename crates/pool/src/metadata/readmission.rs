@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tier0_drive::DriveHandle;
 
 use super::open::{Inspected, MISSING_STEPS};
-use super::survey::{FoundMember, FoundPool, SetAside, Standing};
+use super::survey::{FoundMember, FoundPool, StaleMember, Standing};
 use crate::state::MemberState;
 use crate::{MetaError, MetaRecord, PoolError};
 
@@ -39,12 +39,12 @@ impl FoundPool {
             .collect();
         let one = |(place, found): (u32, &FoundMember)| {
             // What a copy of the array has acknowledged was never this one's.
-            let set_aside = found.set_aside.as_ref().filter(|set_aside| !set_aside.is_of_a_copy)?;
+            let stale = found.stale.as_ref().filter(|stale| !stale.is_of_a_copy)?;
             let is_rolled_back = found.standing == Standing::RolledBack;
             let is_free = is_rolled_back
                 || found.standing == Standing::Overwritten
                 || !serving.contains(&found.member.name);
-            let generation = set_aside.generation;
+            let generation = stale.generation;
             is_free.then_some(Unbelieved { place, generation, is_rolled_back })
         };
         (0u32..).zip(&self.members).filter_map(one).collect()
@@ -52,13 +52,13 @@ impl FoundPool {
 
     /// The drive of a member that is there and not believed.
     pub fn unbelieved_drive(&self, place: u32) -> Option<DriveHandle> {
-        Some(self.members.get(place as usize)?.set_aside.as_ref()?.drive.clone())
+        Some(self.members.get(place as usize)?.stale.as_ref()?.drive.clone())
     }
 
     /// Whether a member is there and was served elsewhere: its drive belongs to a copy of the array.
     pub fn is_of_a_copy(&self, place: u32) -> bool {
-        let found = self.members.get(place as usize).and_then(|found| found.set_aside.as_ref());
-        found.is_some_and(|set_aside| set_aside.is_of_a_copy)
+        let found = self.members.get(place as usize).and_then(|found| found.stale.as_ref());
+        found.is_some_and(|stale| stale.is_of_a_copy)
     }
 
     /// The generation of the superblocks in which a member left service. [`u64::MAX`] where it serves, or should and is not
@@ -66,7 +66,7 @@ impl FoundPool {
     /// that of its own superblock; 1, the earliest there can be, if that is not there either.
     pub fn left_in(&self, place: u32) -> u64 {
         let Some(found) = self.members.get(place as usize) else { return 1 };
-        let after_own = || found.set_aside.as_ref().map_or(1, |set_aside| set_aside.generation + 1);
+        let after_own = || found.stale.as_ref().map_or(1, |stale| stale.generation + 1);
         match found.standing {
             Standing::Present | Standing::Missing | Standing::RolledBack | Standing::Overwritten => u64::MAX,
             Standing::Stale | Standing::Lost | Standing::Removed => {
@@ -78,11 +78,11 @@ impl FoundPool {
     /// The generation of the superblocks until which a drive holds what was true: the one in which it left service, but
     /// earlier where it was put back to an older state, which its own superblock shows.
     pub fn holds_until(&self, place: u32) -> u64 {
-        let own = self.members.get(place as usize).and_then(|found| found.set_aside.as_ref());
+        let own = self.members.get(place as usize).and_then(|found| found.stale.as_ref());
         let left_in = self.left_in(place);
         // A start that misses a drive leaves out a generation, in which the drive may have been asked for nothing.
         let steps = if self.label.starts.begins_with(left_in) { MISSING_STEPS } else { 1 };
-        left_in.min(own.map_or(u64::MAX, |set_aside| set_aside.generation + steps))
+        left_in.min(own.map_or(u64::MAX, |stale| stale.generation + steps))
     }
 
     /// Where no member that has the metadata serves, believes the drives again that were overwritten at the front: what
@@ -116,7 +116,7 @@ impl FoundPool {
             left_in => left_in,
         };
         let found = &mut self.members[place as usize];
-        let Some(SetAside { drive, next_copy, .. }) = found.set_aside.take() else { return false };
+        let Some(StaleMember { drive, next_copy, .. }) = found.stale.take() else { return false };
         found.member.state = MemberState::Active;
         found.standing = Standing::Present;
         found.drive = Some(drive);

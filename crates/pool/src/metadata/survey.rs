@@ -57,9 +57,9 @@ pub struct FoundPool {
     pub(super) is_uneven: bool,
     /// Drives that the superblock that counts does not know, with who they say they are. They joined if the metadata know
     /// them.
-    pub(super) newcomers: Vec<(Uuid, SetAside)>,
+    pub(super) newcomers: Vec<(Uuid, StaleMember)>,
     /// What those are called by themselves.
-    pub strangers: Vec<String>,
+    pub foreign_drives: Vec<String>,
     /// Drives that are given up, and that the superblock that counts does not know: what they are called by themselves, and
     /// where they lie.
     pub given_up: Vec<(String, String)>,
@@ -88,15 +88,15 @@ pub struct FoundMember {
     pub drive: Option<DriveHandle>,
     /// The copy of its superblock that is written first the next time.
     pub(super) next_copy: u64,
-    /// Its drive, where it is there and not believed.
-    pub(super) set_aside: Option<SetAside>,
+    /// Its drive, if it is there and not believed.
+    pub(super) stale: Option<StaleMember>,
     /// Whether it is believed again by the administrator's decision, although it was lost.
     pub(super) is_readmitted: bool,
 }
 
-/// The drive of a member that is there and not believed.
+/// The drive of a member that is there and not believed: it is stale, rolled back, overwritten, or of a copy of the array.
 #[derive(Clone, Debug)]
-pub(super) struct SetAside {
+pub(super) struct StaleMember {
     pub(super) drive: DriveHandle,
     /// Of its own superblock.
     pub(super) generation: u64,
@@ -260,21 +260,21 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         .map(|(place, lost_in)| (*place, *lost_in))
         .collect();
     let mut members: Vec<FoundMember> = label.members.iter().map(FoundMember::absent).collect();
-    let (mut newcomers, mut strangers, mut given_up) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut newcomers, mut foreign_drives, mut given_up) = (Vec::new(), Vec::new(), Vec::new());
     for (carrier, trust) in carriers.into_iter().zip(trust) {
         let own = &carrier.newest.superblock;
-        let set_aside = || SetAside {
+        let stale = || StaleMember {
             drive: carrier.drive.clone(),
             generation: own.generation,
             next_copy: carrier.newest.next_copy(),
             is_of_a_copy: lineage::is_of_a_copy(own, &counts),
         };
         let Some(place) = label.members.iter().position(|member| member.id == own.member) else {
-            strangers.push(own_name(own).clone());
+            foreign_drives.push(own_name(own).clone());
             match trust {
                 Trust::LeftOut => given_up.push((own_name(own).clone(), carrier.drive.info().name.clone())),
                 // It was added, and mostly the crash came before another drive knew: it holds nothing then.
-                Trust::Counts | Trust::RolledBack => newcomers.push((own.member, set_aside())),
+                Trust::Counts | Trust::RolledBack => newcomers.push((own.member, stale())),
             }
             continue;
         };
@@ -285,13 +285,13 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         if found.member.state == MemberState::Lost {
             found.standing = Standing::Stale;
             // What is left out is not there for the last resort either.
-            found.set_aside = (trust != Trust::LeftOut).then(set_aside);
+            found.stale = (trust != Trust::LeftOut).then(stale);
         } else if found.member.is_active() && trust == Trust::RolledBack {
             found.standing = Standing::RolledBack;
-            found.set_aside = Some(set_aside());
+            found.stale = Some(stale());
         } else if found.member.is_active() && carrier.newest.is_front_lost() {
             found.standing = Standing::Overwritten;
-            found.set_aside = Some(set_aside());
+            found.stale = Some(stale());
         } else if found.member.is_active() && trust == Trust::LeftOut {
             found.standing = Standing::Missing;
         } else if found.member.is_active() {
@@ -307,11 +307,11 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
             is_uneven |= own.generation != generation || own.label != label;
             if let Some(lost_in) = half.get(&(place as u32)) {
                 is_uneven = true;
-                let (standing, set_aside) = match *lost_in {
-                    NEVER_LOST => (Standing::RolledBack, SetAside { generation: 0, ..set_aside() }),
-                    _ => (Standing::Stale, set_aside()),
+                let (standing, stale) = match *lost_in {
+                    NEVER_LOST => (Standing::RolledBack, StaleMember { generation: 0, ..stale() }),
+                    _ => (Standing::Stale, stale()),
                 };
-                (found.standing, found.set_aside) = (standing, Some(set_aside));
+                (found.standing, found.stale) = (standing, Some(stale));
                 continue;
             }
             found.standing = Standing::Present;
@@ -334,7 +334,7 @@ fn assemble(carriers: Vec<Carrier>, without: &[String]) -> FoundPool {
         is_uneven,
         is_half_recovered,
         newcomers,
-        strangers,
+        foreign_drives,
         given_up,
         without: Without { asked: without.to_vec(), is_all, there },
     };
@@ -357,7 +357,7 @@ impl FoundMember {
             standing,
             drive: None,
             next_copy: 0,
-            set_aside: None,
+            stale: None,
             is_readmitted: false,
         }
     }
@@ -443,19 +443,19 @@ impl FoundPool {
 
     /// Where those of its drives lie that are there, believed or not.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
-        let aside = |found| Option::as_ref(found).map(|aside: &SetAside| &aside.drive);
+        let stale = |found| Option::as_ref(found).map(|stale: &StaleMember| &stale.drive);
         let drives =
-            self.members.iter().filter_map(move |found| found.drive.as_ref().or(aside(&found.set_aside)));
+            self.members.iter().filter_map(move |found| found.drive.as_ref().or(stale(&found.stale)));
         drives.map(|drive| drive.info().name.as_str())
     }
 
     /// Drives that are there in a standing in which they are not used: the member, where it lies, and the generation of its own
     /// superblock.
-    pub fn set_aside(&self, standing: Standing) -> impl Iterator<Item = (&Member, &str, u64)> {
+    pub fn stale_members(&self, standing: Standing) -> impl Iterator<Item = (&Member, &str, u64)> {
         let found = self.members.iter().filter(move |found| found.standing == standing);
         found.filter_map(|found| {
-            let aside = found.set_aside.as_ref()?;
-            Some((&found.member, aside.drive.info().name.as_str(), aside.generation))
+            let stale = found.stale.as_ref()?;
+            Some((&found.member, stale.drive.info().name.as_str(), stale.generation))
         })
     }
 

@@ -50,7 +50,7 @@ pub struct Volume {
     pub branch: Option<Branch>,
 }
 
-/// Whose slots something is lent.
+/// From whose slots something may be allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
     /// The group.

@@ -183,7 +183,7 @@ impl Members {
     }
 
     /// Whether an error means that the drive is lost. A drive with a guard is lost by the verdict alone, which is
-    /// [`IoError::Gone`]. One without has no judge: there a failed write, or no answer, is as good as a verdict.
+    /// [`IoError::Gone`]. One without has no arbiter: there a failed write, or no answer, is as good as a verdict.
     fn is_loss(&self, member: usize, error: IoError, writes: bool) -> bool {
         let is_guarded = self.drive(member).is_some_and(|drive| drive.guard().is_some());
         match error {

@@ -69,7 +69,7 @@ const KNOWN: [(PlantedBug, u64); 52] = [
 /// Bugs that no seed is known for. This one needs a drive that joins again in the moment in which it is forgotten; the seed
 /// that did it takes another course since drives that have joined again count as there.
 ///
-/// Of columns placed on a drive that is condemned, one seed was known (103103 of mishaps before they had stretches that cannot
+/// Of columns placed on a drive that is failed, one seed was known (103103 of mishaps before they had stretches that cannot
 /// be read); of an outage that one guard alone makes good, seed 434 of mishaps before scrubs emptied the log.
 ///
 /// Of a rebuild that settles and guards the wrong lane no seed is known: it needs a crash that tears a page of an extent in the
@@ -83,7 +83,7 @@ const KNOWN: [(PlantedBug, u64); 52] = [
 const RARE: [PlantedBug; 9] = [
     PlantedBug::RebuildInWrongLane,
     PlantedBug::EraseWhoJoinedAgain,
-    PlantedBug::PlaceOnCondemned,
+    PlantedBug::PlaceOnFailed,
     PlantedBug::ReplayHereOnly,
     PlantedBug::FlashOverwriteBeforeEvicted,
     PlantedBug::FlashTrustsOldMap,

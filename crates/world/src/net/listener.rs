@@ -3,7 +3,7 @@
 use std::io;
 use std::rc::Rc;
 
-use super::network::Door;
+use super::network::ListenQueue;
 use super::{Network, PeerAddress, Socket};
 use crate::{IoError, World, real};
 
@@ -12,7 +12,7 @@ pub struct Listener(Kind);
 
 enum Kind {
     Real(real::Listener),
-    Virtual { network: Network, address: PeerAddress, door: Rc<Door> },
+    Virtual { network: Network, address: PeerAddress, queue: Rc<ListenQueue> },
 }
 
 impl Listener {
@@ -22,8 +22,8 @@ impl Listener {
     pub fn bind(world: &World, address: &PeerAddress) -> io::Result<Listener> {
         match world.network() {
             Some(network) => {
-                let (address, door) = network.listen(address)?;
-                Ok(Listener(Kind::Virtual { network, address, door }))
+                let (address, queue) = network.listen(address)?;
+                Ok(Listener(Kind::Virtual { network, address, queue }))
             }
             None => real::Listener::bind(world, address).map(|listener| Listener(Kind::Real(listener))),
         }
@@ -41,11 +41,11 @@ impl Listener {
     pub async fn accept(&self) -> Result<Socket, IoError> {
         match &self.0 {
             Kind::Real(listener) => listener.accept().await.map(Socket::of_kernel),
-            Kind::Virtual { door, .. } => loop {
-                let arrived = door.arrived.borrow_mut().pop_front();
+            Kind::Virtual { queue, .. } => loop {
+                let arrived = queue.arrived.borrow_mut().pop_front();
                 match arrived {
                     Some(end) => return Ok(Socket::of_network(end)),
-                    None => door.bell.wait().await,
+                    None => queue.arrival.wait().await,
                 }
             },
         }

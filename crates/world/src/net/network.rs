@@ -85,17 +85,17 @@ pub struct Network(Rc<Inner>);
 struct Inner {
     options: Cell<NetworkOptions>,
     random: RefCell<Random>,
-    doors: RefCell<BTreeMap<PeerAddress, Rc<Door>>>,
+    listen_queues: RefCell<BTreeMap<PeerAddress, Rc<ListenQueue>>>,
     next_port: Cell<u16>,
     /// Connections that have died by themselves.
     deaths: Cell<u64>,
 }
 
-/// An address that is listened on.
+/// The connections that wait to be accepted at an address that is listened on.
 #[derive(Default)]
-pub(super) struct Door {
+pub(super) struct ListenQueue {
     pub(super) arrived: RefCell<VecDeque<Rc<End>>>,
-    pub(super) bell: Notify,
+    pub(super) arrival: Notify,
 }
 
 impl Network {
@@ -103,7 +103,7 @@ impl Network {
         Network(Rc::new(Inner {
             options: Cell::new(NetworkOptions::default()),
             random: RefCell::new(Random::new(seed, STREAM)),
-            doors: RefCell::default(),
+            listen_queues: RefCell::default(),
             next_port: Cell::new(PORT_FIRST),
             deaths: Cell::new(0),
         }))
@@ -146,8 +146,8 @@ impl Network {
         Some((bytes, death))
     }
 
-    /// Opens a door; the address comes back with the port that was chosen, where port 0 was asked for.
-    pub(super) fn listen(&self, address: &PeerAddress) -> io::Result<(PeerAddress, Rc<Door>)> {
+    /// Listens on an address; the address comes back with the port that was chosen, where port 0 was asked for.
+    pub(super) fn listen(&self, address: &PeerAddress) -> io::Result<(PeerAddress, Rc<ListenQueue>)> {
         let mut address = address.clone();
         if let PeerAddress::Tcp(address) = &mut address
             && address.port() == 0
@@ -155,18 +155,18 @@ impl Network {
             address.set_port(self.0.next_port.get());
             self.0.next_port.set(self.0.next_port.get().checked_add(1).expect("few ports are asked for"));
         }
-        let mut doors = self.0.doors.borrow_mut();
-        if doors.contains_key(&address) {
+        let mut listen_queues = self.0.listen_queues.borrow_mut();
+        if listen_queues.contains_key(&address) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        let door = Rc::new(Door::default());
-        doors.insert(address.clone(), door.clone());
-        Ok((address, door))
+        let queue = Rc::new(ListenQueue::default());
+        listen_queues.insert(address.clone(), queue.clone());
+        Ok((address, queue))
     }
 
     pub(super) fn close(&self, address: &PeerAddress) {
-        let door = self.0.doors.borrow_mut().remove(address);
-        drop(door);
+        let queue = self.0.listen_queues.borrow_mut().remove(address);
+        drop(queue);
     }
 
     pub(super) fn connect(&self, world: &World, address: &PeerAddress) -> io::Result<Rc<End>> {
@@ -179,13 +179,13 @@ impl Network {
         host: Option<IpAddr>,
         address: &PeerAddress,
     ) -> io::Result<Rc<End>> {
-        let door = self.0.doors.borrow().get(address).cloned();
-        let door = door.filter(|door| door.arrived.borrow().len() < BACKLOG);
-        let door = door.ok_or(io::ErrorKind::ConnectionRefused)?;
+        let queue = self.0.listen_queues.borrow().get(address).cloned();
+        let queue = queue.filter(|queue| queue.arrived.borrow().len() < BACKLOG);
+        let queue = queue.ok_or(io::ErrorKind::ConnectionRefused)?;
         let (near, far) = End::pair(world, self);
         far.set_peer_ip(host);
-        door.arrived.borrow_mut().push_back(far);
-        door.bell.notify_all();
+        queue.arrived.borrow_mut().push_back(far);
+        queue.arrival.notify_all();
         Ok(near)
     }
 }

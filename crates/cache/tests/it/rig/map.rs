@@ -45,7 +45,7 @@ pub(crate) struct PoolMap {
     /// Extents that are being allocated: two calls for one at once are a mistake.
     allocating: RefCell<BTreeSet<ExtentId>>,
     /// Slots that extents are to move to, or have left and are not given back yet.
-    lent: RefCell<BTreeSet<u64>>,
+    allocated: RefCell<BTreeSet<u64>>,
     /// Extents whose new slot is durable and not yet the one they have here: this is.
     moving: RefCell<BTreeMap<ExtentId, SlotRef>>,
     /// So many commits fail.
@@ -60,7 +60,7 @@ impl PoolMap {
             switch: switch.clone(),
             pending: RefCell::default(),
             allocating: RefCell::default(),
-            lent: RefCell::default(),
+            allocated: RefCell::default(),
             moving: RefCell::default(),
             failures: Cell::default(),
         }
@@ -73,10 +73,11 @@ impl PoolMap {
 
     fn taken(&self) -> BTreeSet<u64> {
         let committed = self.durable.0.committed.borrow();
-        let (pending, moving, lent) = (self.pending.borrow(), self.moving.borrow(), self.lent.borrow());
+        let (pending, moving, allocated) =
+            (self.pending.borrow(), self.moving.borrow(), self.allocated.borrow());
         // A slot that an extent is leaving is its own until it is given back.
         let used = committed.values().chain(pending.values()).chain(moving.values()).map(|slot| slot.slot);
-        used.chain(lent.iter().copied()).collect()
+        used.chain(allocated.iter().copied()).collect()
     }
 
     fn free_slot(&self) -> Option<SlotRef> {
@@ -87,9 +88,9 @@ impl PoolMap {
     }
 
     /// A slot for an extent that is to move.
-    pub(crate) fn lend_one(&self) -> Option<SlotRef> {
+    pub(crate) fn allocate_one(&self) -> Option<SlotRef> {
         let slot = self.free_slot()?;
-        self.lent.borrow_mut().insert(slot.slot);
+        self.allocated.borrow_mut().insert(slot.slot);
         Some(slot)
     }
 
@@ -106,12 +107,12 @@ impl PoolMap {
         Ok(())
     }
 
-    /// Whether no extent has a slot any more: it is lent until it is given back.
+    /// Whether no extent has a slot any more: it is allocated until it is given back.
     fn is_left(&self, slot: SlotRef) -> bool {
         let (committed, moving) = (self.durable.0.committed.borrow(), self.moving.borrow());
         let is_left = committed.values().chain(moving.values()).all(|other| *other != slot);
         if is_left {
-            self.lent.borrow_mut().insert(slot.slot);
+            self.allocated.borrow_mut().insert(slot.slot);
         }
         is_left
     }
@@ -144,15 +145,15 @@ impl Mapping for PoolMap {
         committed.keys().copied().filter(|other| self.slot(*other) == slot).collect()
     }
 
-    fn lend(&self, _: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
+    fn allocate_copy(&self, _: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
         Box::pin(async move {
             self.step().await;
-            self.lend_one().ok_or(IoError::NoSpace)
+            self.allocate_one().ok_or(IoError::NoSpace)
         })
     }
 
     fn give_back(&self, slot: SlotRef) {
-        assert!(self.lent.borrow_mut().remove(&slot.slot), "{slot:?} was lent");
+        assert!(self.allocated.borrow_mut().remove(&slot.slot), "{slot:?} was allocated");
     }
 
     fn allocate(&self, extent: ExtentId) -> LocalFuture<'_, Result<SlotRef, IoError>> {
@@ -245,7 +246,7 @@ impl Mapping for PoolMap {
         for extent in extents {
             assert_eq!(self.moving.borrow_mut().remove(extent), Some(*from), "{extent} was moving");
         }
-        assert!(self.lent.borrow_mut().remove(&to.slot), "{to:?} was lent");
+        assert!(self.allocated.borrow_mut().remove(&to.slot), "{to:?} was allocated");
         self.is_left(*from)
     }
 }

@@ -14,10 +14,10 @@ fn stuck(sectors: std::ops::Range<u64>) -> FaultPlan {
 /// A drive hung while its guard wrote again what it might have lost: the guard did not ask for a verdict, and hosts
 /// waited for ever.
 #[test]
-fn a_drive_that_hangs_when_it_is_written_again_is_judged() {
+fn a_drive_that_hangs_when_it_is_written_again_goes_to_the_arbiter() {
     run(async |rig| {
         rig.write(0, 1).await.expect("it is well");
-        rig.judge.verdict.set(Verdict::Lost);
+        rig.arbiter.verdict.set(Verdict::Lost);
         rig.medium.inject(FaultPlan::once(Fault::FlushError));
         rig.medium.inject(stuck(0..8));
         assert_eq!(rig.drive.flush().await, Err(IoError::Gone));
@@ -30,7 +30,7 @@ fn a_drive_that_hangs_when_it_is_written_again_is_judged() {
 #[test]
 fn a_write_that_hangs_in_a_lost_drive_is_known_until_it_ends() {
     run(async |rig| {
-        rig.judge.verdict.set(Verdict::Lost);
+        rig.arbiter.verdict.set(Verdict::Lost);
         rig.medium.inject(FaultPlan { range: Some(0..8), ..FaultPlan::once(Fault::Latency(S(100))) });
         rig.medium.inject(FaultPlan { range: Some(16..24), ..FaultPlan::once(Fault::Latency(S(100))) });
         let read = rig.world.spawn({
@@ -47,9 +47,9 @@ fn a_write_that_hangs_in_a_lost_drive_is_known_until_it_ends() {
 
 /// The probe after a bad sector hung, and the read waited for it without end.
 #[test]
-fn a_drive_that_hangs_when_it_is_probed_is_judged() {
+fn a_drive_that_hangs_when_it_is_probed_goes_to_the_arbiter() {
     run(async |rig| {
-        rig.judge.verdict.set(Verdict::Lost);
+        rig.arbiter.verdict.set(Verdict::Lost);
         rig.medium.make_unreadable(512..513);
         rig.medium.inject(FaultPlan { times: None, ..stuck(128..136) });
         assert_eq!(rig.read(512).await, Err(IoError::Gone));
@@ -80,13 +80,16 @@ fn a_command_that_was_given_up_holds_up_no_recovery() {
 #[test]
 fn an_outage_in_a_recovery_is_another_one() {
     run(async |rig| {
-        let knows_it =
-            TestJudge { verdict: Cell::new(Verdict::Wait), knows: RefCell::new(Ok(())), asked: Cell::new(0) };
+        let knows_it = TestArbiter {
+            verdict: Cell::new(Verdict::Wait),
+            knows: RefCell::new(Ok(())),
+            asked: Cell::new(0),
+        };
         let other = Guard::new(rig.guard.bare().clone(), Patience::default(), rig.guard.health().clone());
         other.obey(Rc::new(knows_it));
         let drive = other.handle();
         drive.write(Lba(32), page(7), false).await.expect("it is well");
-        *rig.judge.knows.borrow_mut() = Err("the shard is slow to believe it".to_owned());
+        *rig.arbiter.knows.borrow_mut() = Err("the shard is slow to believe it".to_owned());
         rig.medium.inject(FaultPlan::once(Fault::FlushError));
         let flush = rig.world.spawn({
             let drive = rig.drive.clone();
@@ -99,7 +102,7 @@ fn an_outage_in_a_recovery_is_another_one() {
         rig.medium.power_cut(PowerCut::KeepNothing);
         rig.world.sleep(S(2)).await;
         rig.medium.reconnect();
-        *rig.judge.knows.borrow_mut() = Ok(());
+        *rig.arbiter.knows.borrow_mut() = Ok(());
         drive.flush().await.expect("it is well again");
         flush.await.expect("it is well again");
         rig.medium.power_cut(PowerCut::KeepNothing);
@@ -143,7 +146,7 @@ fn a_lack_of_space_is_told_until_the_write_succeeds() {
     run(async |rig| {
         let full = DriveHandle::new(Full { drive: rig.guard.bare().clone(), left: Cell::new(5) });
         let guard = Guard::new(full, Patience::default(), Health::new());
-        guard.obey(rig.judge.clone());
+        guard.obey(rig.arbiter.clone());
         let write = rig.world.spawn({
             let drive = guard.handle();
             async move { drive.write(Lba(0), page(1), false).await }
@@ -155,7 +158,7 @@ fn a_lack_of_space_is_told_until_the_write_succeeds() {
         }
         assert!(rig.world.now() >= S(5));
         assert_eq!((write.await, guard.health().snapshot().no_space), (Ok(()), false));
-        assert_eq!(rig.judge.asked.get(), 0);
+        assert_eq!(rig.arbiter.asked.get(), 0);
     });
 }
 
@@ -180,7 +183,7 @@ impl Drive for ReadOnly {
 }
 
 /// A loop device was made read-only. It answered every probe, failed the same write again, and so on three million
-/// times; the judge was not asked for a verdict, and the host waited for ever.
+/// times; the arbiter was not asked for a verdict, and the host waited for ever.
 #[test]
 fn a_device_that_takes_no_writes_is_judged_although_it_answers() {
     run(async |rig| {
@@ -189,8 +192,8 @@ fn a_device_that_takes_no_writes_is_judged_although_it_answers() {
             Patience::default(),
             Health::new(),
         );
-        guard.obey(rig.judge.clone());
-        rig.judge.verdict.set(Verdict::Lost);
+        guard.obey(rig.arbiter.clone());
+        rig.arbiter.verdict.set(Verdict::Lost);
         let drive = guard.handle();
         assert_eq!(drive.write(Lba(0), page(1), false).await, Err(IoError::Gone));
         assert!(rig.world.now() >= S(3) && rig.world.now() < S(10), "{}", rig.world.now());

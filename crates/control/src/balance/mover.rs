@@ -1,0 +1,213 @@
+//! Extents on their way to other slots of their pool, in any group of sets: each by itself, a few at once, the more urgent first.
+//!
+//! Who wants extents moved chooses which and to which slot. One move is the business of the extent's shard and of the write
+//! cache there. While columns are rebuilt nothing moves.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use tier0_pool::{Claim, MetaRecord, Volume};
+use tier0_units::{ExtentId, SlotRef};
+use tier0_volume::owner;
+use tier0_world::IoError;
+use tier0_world::sync::{Notify, oneshot};
+
+use super::{Balance, BalancePool};
+use crate::ShardRequest;
+use crate::message::command::{Move, ShardCommand};
+
+/// Extents of a pool that are on their way at once.
+pub(crate) const MOVES_AT_ONCE: u32 = 32;
+
+/// Why extents move, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// They are to lie in another group.
+    Placement,
+    /// Sets are to hold the same.
+    Balance,
+}
+
+const PURPOSES: usize = 2;
+
+/// How many extents of a pool are on their way, and how many moves wait.
+#[derive(Default)]
+pub(crate) struct Mover {
+    under_way: Cell<u32>,
+    /// By purpose.
+    waiting: [Cell<u32>; PURPOSES],
+    changed: Notify,
+    /// Extents that have moved to another group since the start.
+    placed: Cell<u64>,
+}
+
+/// The right to move one extent.
+pub(crate) struct Permit(Rc<Mover>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.under_way.set(self.0.under_way.get() - 1);
+        self.0.changed.notify_all();
+    }
+}
+
+impl Mover {
+    /// Waits for the right to move one more extent.
+    pub(crate) async fn enter(self: &Rc<Self>, purpose: Purpose) -> Permit {
+        let rank = purpose as usize;
+        let more_urgent = || self.waiting[..rank].iter().any(|count| count.get() > 0);
+        self.waiting[rank].set(self.waiting[rank].get() + 1);
+        while self.under_way.get() >= MOVES_AT_ONCE || more_urgent() {
+            self.changed.wait().await;
+        }
+        self.waiting[rank].set(self.waiting[rank].get() - 1);
+        self.under_way.set(self.under_way.get() + 1);
+        self.changed.notify_all();
+        Permit(self.clone())
+    }
+}
+
+impl Balance {
+    /// ExtentCommits an extent to the slot that was allocated for it, at most so many bytes per second in its shard; whether it has
+    /// moved. If not, the slot is given back.
+    pub(crate) async fn move_extent(&self, number: usize, one: Move, rate: Option<u64>) -> bool {
+        let core = self.core(number);
+        // A column's rebuild ends when no extent lacks it, so none must be on its way into a set meanwhile.
+        let _turn = core.extents_or_rebuild.acquire(1).await;
+        if self.repair.is_rebuilding(number) {
+            core.restripe.make_way();
+            self.space.core(number).give_back(one.to);
+            return false;
+        }
+        let shard = owner(one.family, u64::from(one.extent.index), self.shards.len());
+        let (reply, answer) = oneshot::channel();
+        let command = ShardCommand::MoveExtent { pool: number, one, rate, reply };
+        self.shards[shard].send(ShardRequest::Command(command));
+        answer.await.unwrap_or(false)
+    }
+
+    /// ExtentCommits extents of a volume, so many from a first one on and again from its beginning, to a group of its pool.
+    ///
+    /// # Errors
+    /// [`IoError::OutOfRange`] where there is no such volume or group; the metadata cannot be written.
+    pub(crate) async fn move_extents(
+        self: &Rc<Self>,
+        number: usize,
+        volume: &Volume,
+        (first, count): (u32, u32),
+        group: u32,
+    ) -> Result<u64, IoError> {
+        let (all, groups) = {
+            let state = self.core(number).metadata.state();
+            (state.extents_of(volume.sectors) as u32, state.groups().len())
+        };
+        if group as usize >= groups {
+            return Err(IoError::OutOfRange);
+        }
+        let extent = |place: u32| ExtentId { volume: volume.number, index: (first % all + place) % all };
+        self.place_extents(number, (0..count.min(all)).map(extent), group).await
+    }
+
+    /// How many extents of a pool have moved to another group since the start.
+    pub(crate) fn extents_placed(&self, pool: usize) -> u64 {
+        self.core(pool).mover.placed.get()
+    }
+
+    /// ExtentCommits those of these extents that have slots to a group of their pool, as far as it has room for them; how many have
+    /// moved. Those that a batch is on, or that are rebuilt meanwhile, stay where they are.
+    ///
+    /// # Errors
+    /// The metadata cannot be written.
+    async fn place_extents(
+        self: &Rc<Self>,
+        number: usize,
+        extents: impl IntoIterator<Item = ExtentId>,
+        group: u32,
+    ) -> Result<u64, IoError> {
+        let core = self.core(number);
+        if !core.metadata.state().is_mixed() {
+            core.commit(vec![MetaRecord::GroupsMixed {}]).await?;
+        }
+        let mut under_way = Vec::new();
+        for extent in extents {
+            let permit = core.mover.enter(Purpose::Placement).await;
+            let Some(from) = core.slot_elsewhere(extent, group) else { continue };
+            // What is reserved for an extent that comes home is its own; any other takes what nobody has reserved.
+            let claim = Claim { group, thin: !core.is_reserved_in(extent, group) };
+            let Some(to) = self.space.core(number).allocate_slots(claim, None).await.pop() else { break };
+            let family = core.metadata.state().family_of(extent.volume);
+            let balance = self.clone();
+            under_way.push(self.world.spawn(async move {
+                let _permit = permit;
+                balance.move_extent(number, Move { extent, family, from, to }, None).await
+            }));
+        }
+        let moved = count_moved(under_way).await;
+        core.mover.placed.set(core.mover.placed.get() + moved);
+        Ok(moved)
+    }
+}
+
+impl BalancePool {
+    /// The slot of an extent, if it has one that is not of this group. Of several extents that have it, it is the first's.
+    fn slot_elsewhere(&self, extent: ExtentId, group: u32) -> Option<SlotRef> {
+        let state = self.metadata.state();
+        let slot = state.slot(extent)?;
+        let is_first = state.owners(slot.slot).next() == Some(extent);
+        (is_first && self.shape.slots.group_of(slot.slot) != group).then_some(slot)
+    }
+
+    /// Whether a slot of this group is reserved for an extent that lies elsewhere.
+    fn is_reserved_in(&self, extent: ExtentId, group: u32) -> bool {
+        let state = self.metadata.state();
+        state.volume(extent.volume).is_some_and(|volume| !volume.thin && volume.group == group)
+    }
+}
+
+/// Waits for moves; how many extents have moved.
+pub(crate) async fn count_moved(moves: Vec<impl Future<Output = bool>>) -> u64 {
+    let mut count = 0;
+    for moved in moves {
+        count += u64::from(moved.await);
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use tier0_units::Nanos;
+    use tier0_world::{PayloadWidth, VirtualRuntime};
+
+    use super::*;
+
+    #[test]
+    fn what_is_more_urgent_goes_first() {
+        let runtime = VirtualRuntime::new(1, PayloadWidth::NONE);
+        let world = runtime.world().clone();
+        runtime.run(async move {
+            let mover = Rc::new(Mover::default());
+            let mut held = Vec::new();
+            for _ in 0..MOVES_AT_ONCE {
+                held.push(mover.enter(Purpose::Balance).await);
+            }
+            let order = Rc::new(RefCell::new(Vec::new()));
+            for purpose in [Purpose::Balance, Purpose::Placement, Purpose::Balance, Purpose::Placement] {
+                let (mover, order) = (mover.clone(), order.clone());
+                let enter = async move {
+                    let permit = mover.enter(purpose).await;
+                    order.borrow_mut().push(purpose);
+                    drop(permit);
+                };
+                world.spawn(enter).detach();
+            }
+            world.sleep(Nanos::from_millis(1)).await;
+            assert!(order.borrow().is_empty(), "as many are on their way as may be");
+            held.pop();
+            world.sleep(Nanos::from_millis(1)).await;
+            use Purpose::{Balance, Placement};
+            assert_eq!(*order.borrow(), [Placement, Placement, Balance, Balance]);
+        });
+    }
+}

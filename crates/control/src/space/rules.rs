@@ -1,0 +1,241 @@
+//! The space of a pool: what of it is taken, when the administrator is told, and what thin volumes do not get.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+
+use futures_util::future::{join_all, select};
+use tier0_pool::{Member, PoolState, Reserve, SpaceRules, SpaceWarning};
+use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, counted};
+
+use super::{Space, SpacePool};
+use crate::admin::{AdminError, Severity, SpaceStatus};
+use crate::context::Done;
+use crate::message::command::{ShardCommand, ShardReport};
+
+/// How far below a rule, as a part of the pool, its warning may be told again: what comes and goes around it is told once.
+const SLACK_PART: u64 = 50;
+/// How long a status waits for what hosts have discarded.
+const COLLECT_LIMIT: Nanos = Nanos::from_secs(1);
+/// The most urgent of the warnings while writes are served.
+const FULL_PERCENT: u8 = 100;
+
+/// The chunklets that a pool keeps free for rebuilding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spares {
+    /// Free ones of the drives that hold data and stay, once what leaves is on them.
+    free: u64,
+    /// As many as they are to keep, as the pool was created.
+    kept: u64,
+}
+
+impl Spares {
+    /// Those of a group's drives, as they are when the columns on drives that leave, or are lost, have found their places.
+    fn of(state: &PoolState, group: u32) -> Spares {
+        let geometry = state.geometry();
+        let for_data = state.members_by_place().filter(|(place, member)| {
+            member.group == group && member.takes_more() && state.is_for_data(*place)
+        });
+        let mut spares = Spares { free: 0, kept: 0 };
+        let kept = state.groups()[group as usize].spare_chunklets;
+        for (place, member) in for_data {
+            spares.free += state.free_chunklets(place);
+            spares.kept += kept.min(geometry.chunklets(member.sectors));
+        }
+        let stays = |place: u32| state.member(place).is_some_and(Member::takes_more);
+        let is_own = |set: u32| state.group_number_of(set) == group;
+        let columns = state.all_columns().filter(|(set, _)| is_own(*set));
+        let homeless = columns.filter(|(set, column)| !stays(state.place_of(*set, *column).drive));
+        // What moves has two places until it has.
+        let rebuilds = state.rebuilds().filter(|(set, ..)| is_own(*set));
+        let moving = rebuilds.filter(|(set, column, _)| stays(state.column(*set, *column).drive));
+        let free = spares.free + moving.count() as u64;
+        Spares { free: free.saturating_sub(homeless.count() as u64), ..spares }
+    }
+
+    /// What is to be told where a pool, or a group of its sets, has fewer than are to be kept.
+    pub(crate) fn shortage(state: &PoolState) -> Option<String> {
+        (0..state.groups().len() as u32).find_map(|group| {
+            let Spares { free, kept } = Spares::of(state, group);
+            let of = state.name_of_group(group).map(|name| format!(" of group {name:?}")).unwrap_or_default();
+            (free < kept).then(|| format!("spares{of}: {free} of {} are free", counted(kept, "chunklet")))
+        })
+    }
+}
+
+/// What fills by itself: a group of a pool's sets, for the volumes that lie on it.
+pub(crate) struct Part {
+    /// Its name, where the pool has named groups.
+    pub(crate) name: Option<String>,
+    pub(crate) space: tier0_pool::Space,
+    /// Those of the pool, with the group's share of the reserve.
+    pub(crate) rules: SpaceRules,
+}
+
+impl Part {
+    /// Facts and remedies, with how urgent they are, the worst first.
+    pub(crate) fn warnings(&self) -> Vec<(SpaceWarning, String, &'static str)> {
+        let what = self.name.as_ref().map_or_else(|| "the pool".to_owned(), |name| format!("group {name:?}"));
+        let told = |warning: SpaceWarning| {
+            let (fact, remedy) = warning.in_two(&what);
+            (warning, fact, remedy)
+        };
+        self.space.warnings(&self.rules).into_iter().map(told).collect()
+    }
+
+    /// The urgency of the worst that is to be told.
+    fn urgency(&self) -> u8 {
+        self.space.warnings(&self.rules).iter().map(SpaceWarning::urgency).max().unwrap_or(0)
+    }
+
+    /// The urgency if a bit more were taken.
+    fn urgency_with_slack(&self) -> u8 {
+        let space = self.space.with_more(self.space.usable.0 / SLACK_PART);
+        Part { name: None, space, rules: self.rules.clone() }.urgency()
+    }
+}
+
+impl SpacePool {
+    /// Slots of a group that thin volumes do not get: the reserve, of which each group keeps its share.
+    pub(crate) fn kept_slots(&self, group: u32) -> u64 {
+        let state = self.metadata.state();
+        let kept = self.rules.borrow().reserve.of(tier0_pool::Space::of(&state).usable);
+        let share = u128::from(kept.0) * u128::from(state.slot_count_of(group));
+        let share = share.div_ceil(u128::from(state.slot_count().max(1))) as u64;
+        share.div_ceil(state.geometry().extent_sectors * SECTOR_BYTES)
+    }
+
+    /// By group what is taken, with what shards use of what was allocated to them and is not mapped yet.
+    pub(crate) fn parts(&self, reports: &[ShardReport]) -> Vec<Part> {
+        let in_slot_reserves = |group: u32| -> u64 {
+            reports.iter().filter_map(|report| report.slot_reserve_slots.get(&group)).sum()
+        };
+        self.parts_with_unmapped(|group| {
+            self.metadata.allocated_unmapped_slots(group).saturating_sub(in_slot_reserves(group))
+        })
+    }
+
+    fn parts_with_unmapped(&self, allocated: impl Fn(u32) -> u64) -> Vec<Part> {
+        let state = self.metadata.state();
+        let extent = state.geometry().extent_sectors * SECTOR_BYTES;
+        let rules = self.rules.borrow();
+        let part = |group: u32| {
+            let name = state.name_of_group(group).map(str::to_owned);
+            let reserve = match &name {
+                Some(_) => Reserve::Bytes(ByteCount(self.kept_slots(group) * extent)),
+                None => rules.reserve,
+            };
+            let space = tier0_pool::Space::of_group(&state, group).with_more(allocated(group) * extent);
+            Part { name, space, rules: SpaceRules { reserve, ..rules.clone() } }
+        };
+        (0..state.groups().len() as u32).map(part).collect()
+    }
+
+    /// The space for the status. A pool that is paused gets no remedies, which it could not follow.
+    pub(crate) fn space_status(&self, parts: &[Part], is_paused: bool) -> SpaceStatus {
+        let rules = self.rules.borrow();
+        let told = |(_, fact, remedy): (SpaceWarning, String, &str)| match is_paused {
+            true => fact,
+            false => format!("{fact}; {remedy}"),
+        };
+        let all = parts.iter().map(|part| part.space).reduce(|all, space| all.and(&space));
+        let space = all.expect("a pool has a group");
+        SpaceStatus {
+            usable_bytes: space.usable.0,
+            used_bytes: space.used.0,
+            reserved_bytes: space.reserved.0,
+            kept_bytes: rules.reserve.of(space.usable).0,
+            provisioned_bytes: space.promised.0,
+            warnings: parts.iter().flat_map(Part::warnings).map(told).collect(),
+        }
+    }
+}
+
+impl Space {
+    /// What the array file says of its pools' space.
+    pub(crate) fn follow_rules(&self, rules: &BTreeMap<String, SpaceRules>) {
+        for pool in &self.by_pool {
+            if let Some(rules) = rules.get(&pool.name) {
+                *pool.rules.borrow_mut() = rules.clone();
+            }
+        }
+    }
+
+    /// Tells when a pool's space has become more of a concern than was told before.
+    pub(crate) async fn look_at_space(&self, number: usize) {
+        let core = self.core(number);
+        let told = |group: u32| core.told.borrow().get(&group).copied().unwrap_or(0);
+        // At most, because some of what was allocated is in slot reserves: shards are asked only where that might matter.
+        let most = core.parts_with_unmapped(|group| core.metadata.allocated_unmapped_slots(group));
+        let (mut more, mut rest) = (Vec::new(), Vec::new());
+        for (group, part) in (0u32..).zip(&most) {
+            if part.urgency() > told(group) { more.push(group) } else { rest.push((group, part)) }
+        }
+        for (group, part) in rest {
+            let (told, still) = (told(group), part.urgency_with_slack());
+            if still < told {
+                core.told.borrow_mut().insert(group, still);
+                if told > FULL_PERCENT && still <= FULL_PERCENT {
+                    let whose = part.name.as_ref().map(|name| format!(" in group {name:?}"));
+                    let what = format!("there is space for new data again{}", whose.unwrap_or_default());
+                    self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");
+                }
+            }
+        }
+        if more.is_empty() {
+            return;
+        }
+        let now = core.parts(&self.reports(number).await);
+        for group in more {
+            let part = &now[group as usize];
+            if part.urgency() > told(group) {
+                core.told.borrow_mut().insert(group, part.urgency());
+                self.tell_of_space(number, part);
+            }
+        }
+    }
+
+    fn tell_of_space(&self, number: usize, part: &Part) {
+        let Some((worst, what, remedy)) = part.warnings().into_iter().next() else { return };
+        let severity = if worst.refuses_writes() { Severity::Critical } else { Severity::Warning };
+        self.tell(severity, format!("pool {}", self.pools[number].name), what, remedy);
+    }
+
+    /// Has what hosts have discarded counted as free, which it otherwise is some time after, when it is destaged. A
+    /// pool that is paused is not asked, and the caller waits for [`COLLECT_LIMIT`] at most.
+    pub(crate) async fn collect_discarded(&self) {
+        let pools = (0..self.pools.len()).filter(|number| self.core(*number).pauses.since().is_none());
+        let collected = join_all(
+            pools.map(|pool| self.ask_all(move |reply| ShardCommand::Reclaim { pool, group: None, reply })),
+        );
+        select(pin!(collected), pin!(self.world.sleep(COLLECT_LIMIT))).await;
+    }
+
+    /// What thin volumes do not get from now on.
+    pub(crate) fn set_reserve(&self, pool: Option<&str>, reserve: Reserve) -> Done {
+        let number = self.pool_meant(pool)?;
+        let core = self.core(number);
+        let usable = tier0_pool::Space::of(&core.metadata.state()).usable;
+        if reserve.of(usable) > usable {
+            return Err(AdminError::new(format!(
+                "pool {:?} has {usable}, so {} of it cannot be reserved; use a share (10%) or a smaller size",
+                self.pools[number].name,
+                reserve.of(usable)
+            )));
+        }
+        let extent = SectorCount(core.metadata.state().geometry().extent_sectors).bytes();
+        if matches!(reserve, Reserve::Bytes(bytes) if bytes.0 > 0 && bytes < extent) {
+            return Err(AdminError::new(format!(
+                "{reserve} is less than one extent ({extent}), the allocation unit of thin volumes, and \
+                 reserves nothing; use a share (10%), a larger size, or 0 for no reserve"
+            )));
+        }
+        let before = std::mem::replace(&mut core.rules.borrow_mut().reserve, reserve);
+        let name = &self.pools[number].name;
+        Ok(format!(
+            "reserve of pool {name} is {} of {usable} (before: {}) until the next start; to keep it, replace \
+             the array file by the output of \"tier0 config\"",
+            reserve.of(usable),
+            before.of(usable)
+        ))
+    }
+}
