@@ -16,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
-use tier0_control::admin::{Event, Severity};
+use tier0_api::{Event, Severity};
 use tier0_description::moved_events;
 
 use crate::output::json_line;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tier0_control::admin::Severity;
+use tier0_api::Severity;
 use tier0_world::World;
 use tier0_world::sync::{MailSender, mailbox};
 

@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{Either, select};
+use tier0_api::{AdminReply, AdminRequest, ConnectionsStatus, PoolStatus, Severity};
 use tier0_array::open::OpenArray;
 use tier0_array::real::{ShardContext, Stopper, run};
 use tier0_array::{ExportRegistry, HostConnection, Volume};
-use tier0_control::admin::{AdminReply, AdminRequest, ConnectionsStatus, PoolStatus, Severity};
 use tier0_description::ListenAddress;
 use tier0_nbd::server::{ConnectionCounts, ConnectionsNow, ExportOptions, Server, ServerOptions, User};
 use tier0_stats::IoStats;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tier0_control::admin::{AdminReply, Event, Health, Severity};
+use tier0_api::{AdminReply, Event, Health, Severity};
 
 /// The troubles of a server, for all its threads.
 #[derive(Clone)]

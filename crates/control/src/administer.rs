@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
+use tier0_api::{AdminReply, AdminRequest, Severity};
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 use tier0_world::sync::oneshot;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use super::Control;
 use super::joining::NewPlace;
 use super::leaving::Leave;
-use crate::admin::{AdminError, AdminReply, AdminRequest, Severity};
+use crate::admin::{AdminError, described, drive_class_of, reserve_of};
 
 pub(super) type Done = Result<String, AdminError>;
 
@@ -67,7 +68,9 @@ impl Control {
         let done = match request {
             AdminRequest::Status => return AdminReply::Status(Box::new(self.status().await)),
             AdminRequest::Io => return AdminReply::Io(Box::new(self.io_report().await)),
-            AdminRequest::Describe => return AdminReply::Described(self.describe().await),
+            AdminRequest::Describe => {
+                return AdminReply::Described(self.describe().await.into_iter().map(described).collect());
+            }
             AdminRequest::StartWithout { drives } => {
                 return AdminReply::Objections(self.refusals_without(&drives));
             }
@@ -103,11 +106,11 @@ impl Control {
             AdminRequest::VolumeRename { volume, name } => self.rename_volume(&volume, &name).await,
             AdminRequest::VolumeDelete { volume, force } => self.delete_volume(&volume, force).await,
             AdminRequest::DriveAdd { pool, name, path, size, force, group, class } => {
-                let place = NewPlace { name, path, size, force, class };
+                let place = NewPlace { name, path, size, force, class: class.map(drive_class_of) };
                 self.add_drive(pool.as_deref(), group.as_deref(), place).await
             }
             AdminRequest::DriveReplace { drive, name, path, size, force, class } => {
-                let place = NewPlace { name, path, size, force, class };
+                let place = NewPlace { name, path, size, force, class: class.map(drive_class_of) };
                 self.replace_drive(&drive, place).await
             }
             AdminRequest::PoolGrow { pool, stop: true } => self.stop_growing(pool.as_deref()),
@@ -116,7 +119,9 @@ impl Control {
             AdminRequest::PoolFlashCache { pool, size, drives } => {
                 self.set_flash_cache(pool.as_deref(), size, &drives).await
             }
-            AdminRequest::PoolReserve { pool, reserve } => self.set_reserve(pool.as_deref(), reserve),
+            AdminRequest::PoolReserve { pool, reserve } => {
+                self.set_reserve(pool.as_deref(), reserve_of(reserve))
+            }
             AdminRequest::PoolRestripe { pool, rate, stop } => self.restripe(pool.as_deref(), rate, stop),
         };
         match done {

@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
+use tier0_api::{Event, Severity};
 use tier0_units::{Nanos, counted};
 
 use super::Control;
 use super::drives::replace_command;
 use super::moving::MoveReason;
 use super::report::which_groups;
-use crate::admin::{Event, Severity};
 
 /// The most events that are kept: the oldest go first.
 const EVENTS_MAX: usize = 256;

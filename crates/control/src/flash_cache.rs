@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use tier0_api::Severity;
 use tier0_description::CacheSettings;
 use tier0_flash_cache::FlashRoom;
 use tier0_plan::plan_flash_cache;
@@ -21,7 +22,7 @@ use super::administer::Done;
 use super::drives::{not_written, replace_command};
 use super::pool::ALL_PLACES;
 use super::{Control, PoolCore};
-use crate::admin::{AdminError, Severity};
+use crate::admin::AdminError;
 use crate::message::command::ShardCommand;
 
 /// How long a device is left alone that was disowned, before it is made anew; it doubles with each time.

@@ -7,13 +7,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
+use tier0_api::Severity;
 use tier0_integrity::{TableEvent, TableFault};
 use tier0_raid::io::{PageFault, RepairEvent, RepairSource};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
 
 use super::events::EventId;
 use super::{Control, PoolCore};
-use crate::admin::Severity;
 
 /// Findings behind the first of which an event names the places; the others are counted.
 const NAMED_MAX: usize = 4;

@@ -11,6 +11,7 @@
 
 use std::rc::Rc;
 
+use tier0_api::Severity;
 use tier0_plan::{Growth, plan_growth};
 use tier0_pool::{ChunkletAddress, MetaRecord};
 use tier0_units::{ByteCount, SECTOR_BYTES, counted};
@@ -18,7 +19,7 @@ use tier0_units::{ByteCount, SECTOR_BYTES, counted};
 use super::Control;
 use super::administer::Done;
 use super::placing::{Placing, UnderWay};
-use crate::admin::{AdminError, Severity};
+use crate::admin::AdminError;
 
 /// What a pool has grown by.
 struct Grown {

@@ -5,13 +5,13 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use tier0_api::{Health, Severity};
 use tier0_pool::PoolState;
 use tier0_units::Nanos;
 
 use super::Control;
 use super::drives::replace_command;
 use super::report::Findings;
-use crate::admin::{Health, Severity};
 use crate::opener::Harm;
 
 /// How often is looked.

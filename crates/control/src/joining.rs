@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
+use tier0_api::Severity;
 use tier0_description::names::quoted;
 use tier0_description::{DriveDescription, is_name};
 use tier0_drive::DriveHandle;
@@ -20,7 +21,7 @@ use super::drives::{can_return, not_written};
 use super::leaving::lacking;
 use super::pool::ALL_PLACES;
 use super::returning::Left;
-use crate::admin::{AdminError, Severity};
+use crate::admin::AdminError;
 use crate::judge::MemberJudge;
 use crate::left::left_from;
 use crate::message::command::ShardCommand;

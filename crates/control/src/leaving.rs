@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use tier0_api::{Health, Severity};
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock;
 use tier0_pool::{Member, MemberState, MetaRecord, PoolState};
@@ -22,7 +23,7 @@ use super::log;
 use super::report::{Findings, to_group, which_groups};
 use super::space::Spares;
 use super::{Control, PoolCore};
-use crate::admin::{AdminError, Health, Severity};
+use crate::admin::AdminError;
 use crate::message::command::ShardCommand;
 
 /// How a drive is to leave.

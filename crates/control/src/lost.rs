@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use tier0_api::{Health, IntegrityStatus, LostRange};
 use tier0_pool::{Member, MemberState, PoolState};
 use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, named};
 
 use super::report::Findings;
 use super::{Control, PoolCore};
-use crate::admin::{Health, IntegrityStatus, LostRange};
 use crate::message::command::{LostSectors, ShardCommand};
 use crate::message::scrub::ScrubShared;
 

@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 
+use tier0_api::{Health, Severity};
 use tier0_pool::PoolState;
 use tier0_units::{counted, named};
 
 use super::Control;
 use super::drives::replace_command;
 use super::report::{Findings, to_group};
-use crate::admin::{Health, Severity};
 
 /// What a drive is that is not for data.
 const NOT_FOR_DATA: &str = "for the write log or the flash cache alone";

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::pin::pin;
 
 use futures_util::future::{Either, select};
+use tier0_api::{Event, Health, Severity};
 use tier0_pool::PoolState;
 use tier0_units::Nanos;
 
 use super::Control;
 use super::report::Findings;
-use crate::admin::{Event, Health, Severity};
 use crate::opener::Moved;
 
 /// How long a look may take; what was seen before is told where it takes longer.

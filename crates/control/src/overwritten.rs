@@ -8,11 +8,11 @@
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_api::Severity;
 use tier0_drive::guard::Standing;
 use tier0_units::{Nanos, named};
 
 use super::Control;
-use crate::admin::Severity;
 
 /// How often is looked.
 const LOOK: Nanos = Nanos::from_secs(10);

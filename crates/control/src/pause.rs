@@ -12,6 +12,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tier0_api::{PauseStatus, Severity};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Health, HealthSnapshot, Standing};
 use tier0_units::{Nanos, named};
@@ -19,7 +20,6 @@ use tier0_world::IoError;
 
 use super::report_drives::Full;
 use super::{Control, PoolCore};
-use crate::admin::{PauseStatus, Severity};
 use crate::message::command::{Refused, ShardCommand};
 
 /// How often drives are looked at.

@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use tier0_api::{
+    ApiVersion, GroupStatus, Health, IntegrityStatus, IoSummary, LaneStatus, LogStatus, PauseStatus,
+    PoolStatus, RebuildPurpose, RebuildStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
+};
 use tier0_cache::{Flushing, WriteBackStatus};
 use tier0_pool::{MemberState, PoolState, SetGroup};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
-use tier0_stats::IoSummary;
 use tier0_units::{SECTOR_BYTES, counted, named};
 
 use super::drives::can_return;
@@ -16,10 +19,7 @@ use super::lost::{lost_ranges, remedy_for_lost_pages};
 use super::moving::MoveReason;
 use super::space::{Part, Spares};
 use super::{Control, PoolControl, PoolCore};
-use crate::admin::{
-    GroupStatus, Health, IntegrityStatus, LaneStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose,
-    RebuildStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
-};
+use crate::admin::{cache_switches, flash_cache, flushing, read_cache_status};
 use crate::message::command::ShardReport;
 use crate::stats::PoolStats;
 
@@ -47,6 +47,7 @@ impl Control {
         };
         let events = self.events.all(self.world.now());
         Status {
+            api: ApiVersion::CURRENT,
             array: self.array.clone(),
             health,
             summary,
@@ -135,11 +136,11 @@ impl Control {
             scrub: core.scrub.status(self.world.now()),
             scrubs_finished: state.scrub().passes,
             log: Some(log),
-            cache: state.cache_switches(),
+            cache: cache_switches(state.cache_switches()),
             space: core.space_status(&parts, is_paused),
             integrity,
-            read_cache: stats.read_cache,
-            flash_cache: stats.flash_cache.filter(|_| !state.flash_cache().devices.is_empty()),
+            read_cache: stats.read_cache.map(read_cache_status),
+            flash_cache: flash_cache(&state, stats),
             volumes: volumes_status(&state, stats),
         }
     }
@@ -433,14 +434,16 @@ fn any_can_return(state: &PoolState) -> bool {
 
 /// Some lanes as one.
 fn together<'a>(lanes: impl Iterator<Item = &'a WriteBackStatus>) -> LaneStatus {
-    let mut all = LaneStatus { size_bytes: 0, used_bytes: 0, dirty_bytes: 0, flushing: Flushing::default() };
+    let mut all =
+        LaneStatus { size_bytes: 0, used_bytes: 0, dirty_bytes: 0, flushing: tier0_api::Flushing::default() };
+    let mut flushed = Flushing::default();
     for lane in lanes {
         all.size_bytes += lane.log_bytes;
         all.used_bytes += lane.log_used_bytes;
         all.dirty_bytes += lane.dirty_bytes;
-        all.flushing.merge(&lane.flushing);
+        flushed.merge(&lane.flushing);
     }
-    all
+    LaneStatus { flushing: flushing(flushed), ..all }
 }
 
 fn sets_status(core: &PoolCore, state: &PoolState, pool: &PoolControl) -> SetsStatus {
@@ -536,7 +539,7 @@ mod tests {
     use tier0_pool::{Space, SpaceRules};
 
     use super::*;
-    use crate::admin::LostRange;
+    use tier0_api::LostRange;
 
     /// A pool that waited for a drive was to be scrubbed, or to get drives, neither of which it could do.
     #[test]
@@ -586,7 +589,7 @@ mod tests {
                 copies: 2,
                 copies_wanted: 2,
                 dirty_bytes: 0,
-                flushing: Flushing::default(),
+                flushing: tier0_api::Flushing::default(),
                 drives: names(drives),
                 drives_wanted: names(wanted),
             };

@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tier0_description::facts::DriveState;
+use tier0_api::{DriveHealth, DriveStanding, DriveState, DriveStatus, Health, IoSummary};
 use tier0_drive::guard::{HealthSnapshot, Patience, Standing};
 use tier0_pool::{Member, MemberState, PoolState};
-use tier0_stats::IoSummary;
 use tier0_units::{Nanos, SECTOR_BYTES, named};
 
 use super::PoolCore;
 use super::drives::{can_return, replace_command};
 use super::report::Findings;
-use crate::admin::{DriveHealth, DriveStanding, DriveStatus, Health};
+use crate::admin::drive_class;
 use crate::stats::PoolStats;
 
 /// What has no space left, and what to do.
@@ -80,7 +79,7 @@ impl PoolCore {
                 flash_cache_bytes: state.flash_cache_bytes(place),
                 holds_metadata: carriers.contains(&place),
                 leaving: member.leaving,
-                class: Some(member.class),
+                class: Some(drive_class(member.class)),
                 group: state.name_of_group(member.group).map(str::to_owned),
                 can_return: can_return(state, place) && !gone.contains(&place),
                 lost_because,

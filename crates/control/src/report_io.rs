@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
+use tier0_api::{
+    CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
+};
 use tier0_pool::PoolState;
 use tier0_stats::IoStats;
 
 use super::Control;
-use crate::admin::{
-    CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
-};
+use crate::admin::{flash_cache, flushing, read_cache_status};
 use crate::message::command::ShardCommand;
 use crate::stats::PoolStats;
 
@@ -49,8 +50,8 @@ impl Control {
                 groups: groups(&state, &stats),
                 log,
                 destage,
-                read_cache: stats.read_cache,
-                flash_cache: stats.flash_cache.filter(|_| !state.flash_cache().devices.is_empty()),
+                read_cache: stats.read_cache.map(read_cache_status),
+                flash_cache: flash_cache(&state, &stats),
                 flushing,
                 tables: vec![NamedIo { name: "tables".to_owned(), io: stats.tables.clone() }],
                 drives: drives.collect(),
@@ -92,9 +93,9 @@ fn lanes(state: &PoolState, stats: &PoolStats) -> (Vec<NamedIo>, Vec<NamedIo>, V
         .lanes
         .iter()
         .map(|(lane, one)| NamedIo { name: name("destage", *lane), io: one.destage.clone() });
-    let flushing = stats
-        .lanes
-        .iter()
-        .map(|(lane, one)| NamedFlushing { name: name("write cache", *lane), flushing: one.flushing });
+    let flushing = stats.lanes.iter().map(|(lane, one)| NamedFlushing {
+        name: name("write cache", *lane),
+        flushing: flushing(one.flushing),
+    });
     (log.collect(), destage.collect(), flushing.collect())
 }

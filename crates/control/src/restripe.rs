@@ -9,12 +9,13 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use tier0_api::RestripeStatus;
 use tier0_pool::PoolState;
 use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES, SlotRef};
 
 use super::administer::Done;
 use super::{Control, PoolCore};
-use crate::admin::{AdminError, RestripeStatus};
+use crate::admin::AdminError;
 use crate::message::command::{Move, ShardCommand};
 use crate::mover::{Purpose, count_moved};
 

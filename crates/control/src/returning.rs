@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use tier0_api::Severity;
 use tier0_description::DriveDescription;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock::{self, Newest, Superblock};
@@ -24,7 +25,7 @@ use super::originals::Said;
 use super::placing::Placing;
 use super::pool::ALL_PLACES;
 use super::{Control, PoolCore};
-use crate::admin::{AdminError, Severity};
+use crate::admin::AdminError;
 use crate::opener::NotOpened;
 
 impl Control {

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
+use tier0_api::{LastScrub, ScrubResult, ScrubStatus, Severity};
 use tier0_pool::{MetaRecord, ScrubCursor};
 use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, counted};
 
 use super::Control;
-use crate::admin::{LastScrub, ScrubResult, ScrubStatus, Severity};
 use crate::message::command::{ShardCommand, ShardReport};
 use crate::message::scrub::ScrubShared;
 

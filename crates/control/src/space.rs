@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use futures_util::future::{join_all, select};
+use tier0_api::{Severity, SpaceStatus};
 use tier0_pool::{Member, PoolState, Reserve, Space, SpaceRules, SpaceWarning};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, counted};
 
 use super::administer::Done;
 use super::{Control, PoolCore};
-use crate::admin::{AdminError, Severity, SpaceStatus};
+use crate::admin::AdminError;
 use crate::message::command::{ShardCommand, ShardReport};
 
 /// How far below a rule, as a part of the pool, its warning may be told again: what comes and goes around it is told once.

@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use tier0_api::Health;
 use tier0_plan::sets_survive;
 use tier0_pool::PoolState;
 use tier0_raid::set::SetIndex;
@@ -15,7 +16,7 @@ use tier0_units::named;
 
 use super::report::Findings;
 use super::{Control, PoolCore};
-use crate::admin::{AdminError, Health};
+use crate::admin::AdminError;
 
 /// The old places of drives that were taken back and not read whole since.
 #[derive(Default)]

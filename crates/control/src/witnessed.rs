@@ -4,10 +4,10 @@
 
 use std::rc::Rc;
 
+use tier0_api::Severity;
 use tier0_units::Nanos;
 
 use super::Control;
-use crate::admin::Severity;
 use crate::witness::Progress;
 
 /// How often the witness is looked at.

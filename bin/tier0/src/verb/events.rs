@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::{Span, SpanRelativeTo, Timestamp, civil, tz};
-use tier0_control::admin::Severity;
+use tier0_api::Severity;
 use tier0_description::{Description, Remnant, moved_events};
 use tier0_units::counted;
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use tier0_api::{Event, Severity};
 use tier0_array::open::recover::{ByteRange, DriveRole, Recovery, Role, VolumeLoss, recover};
 use tier0_array::open::{OpenOptions, rehearse};
-use tier0_control::admin::{Event, Severity};
 use tier0_description::{Description, moved_events};
 use tier0_units::{ByteCount, counted};
 

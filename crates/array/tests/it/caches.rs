@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_api::{AdminReply, AdminRequest};
 use tier0_array::Volume;
 use tier0_array::engine::Engine;
 use tier0_block::BlockTarget;
-use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_units::{ByteCount, Nanos, WriteCache};
 use tier0_world::{IoError, World};
 

@@ -4,11 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use tier0_api::{AdminReply, AdminRequest, DriveState, Health, PoolStatus};
 use tier0_array::Volume;
 use tier0_array::engine::Engine;
 use tier0_block::BlockTarget;
-use tier0_control::admin::{AdminReply, AdminRequest, Health, PoolStatus};
-use tier0_description::facts::DriveState;
 use tier0_units::{ByteCount, Lba, Nanos, WriteCache};
 use tier0_world::{IoError, World};
 use tracing::Level;

@@ -1,6 +1,6 @@
 //! What has happened lately, newest last.
 
-use tier0_control::admin::{Event, Severity};
+use tier0_api::{Event, Severity};
 
 use super::duration;
 use crate::output::wrapped;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tier0_control::admin::{ConnectionsStatus, Health, Status};
+use tier0_api::{ConnectionsStatus, Health, Status};
 use tier0_description::{Description, Finding};
 
 use super::config::facts;

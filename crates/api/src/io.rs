@@ -1,9 +1,9 @@
 //! What an array's volumes, groups of sets, log, tables and drives have done, with the distributions of their latencies.
 
 use serde::{Deserialize, Serialize};
-use tier0_cache::{Flushing, ReadCacheStatus};
-use tier0_flash_cache::FlashCacheStatus;
 use tier0_stats::IoStats;
+
+use crate::{FlashCacheStatus, Flushing, ReadCacheStatus};
 
 /// Counters since the array started. For rates, the caller asks twice and subtracts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

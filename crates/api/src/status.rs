@@ -2,15 +2,13 @@
 //!
 //! Sizes are in bytes, rates in bytes per second, times in seconds, shares from 0 to 1.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tier0_cache::{Flushing, ReadCacheStatus};
-use tier0_description::facts::DriveState;
-use tier0_flash_cache::FlashCacheStatus;
-use tier0_pool::{CacheSwitches, DriveClass};
-use tier0_stats::IoSummary;
 use tier0_units::WriteCache;
+
+use crate::{ApiVersion, CacheSwitches, FlashCacheStatus, Flushing, IoSummary, ReadCacheStatus};
 
 /// How an array does, best first; the order is that of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,6 +27,9 @@ pub enum Health {
 /// A whole array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
+    /// The version of this contract.
+    #[serde(default = "ApiVersion::unnamed")]
+    pub api: ApiVersion,
     /// Its name.
     pub array: String,
     /// The worst of its pools.
@@ -313,6 +314,40 @@ pub struct DriveStatus {
 /// What a server says of a drive that does not tell what drives are for.
 fn is_for_data() -> bool {
     true
+}
+
+/// Where a drive stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveState {
+    /// In service.
+    Active,
+    /// Out of service: failed, missing or declared failed. What it holds is never believed again.
+    Lost,
+    /// Being emptied.
+    Leaving,
+}
+
+/// A kind of drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DriveClass {
+    /// Flash.
+    Flash,
+    /// A disk, or something of which nothing is known.
+    Disk,
+    /// Memory.
+    Ram,
+}
+
+impl fmt::Display for DriveClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DriveClass::Flash => "flash",
+            DriveClass::Disk => "disk",
+            DriveClass::Ram => "ram",
+        })
+    }
 }
 
 /// The sets of a pool by how they do.

@@ -1,9 +1,8 @@
 //! Counters in a few figures, for people and for JSON.
 
 use serde::{Deserialize, Serialize};
+use tier0_stats::{IoStats, OpStats};
 use tier0_units::Nanos;
-
-use crate::io::{IoStats, OpStats};
 
 /// Requests of one kind in a few figures. Latencies are in nanoseconds; none where no request has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
