@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The switches of a pool over the caches of its volumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheSwitches {
     /// Whether volumes may use the read cache.
     pub read: bool,
@@ -21,6 +22,7 @@ impl Default for CacheSwitches {
 
 /// Batches that were destaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Flushed {
     /// Their pages of 4 KiB, those of zeros included.
     pub pages: u64,
@@ -30,6 +32,7 @@ pub struct Flushed {
 
 /// What was destaged since the start, by cause, and the writes that were delayed. The counters of lanes and shards add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FlushCounts {
     /// The level was below the low watermark: pages had aged, or what had failed before was tried again. One batch at a time,
@@ -56,6 +59,7 @@ pub struct FlushCounts {
 /// Utilisation is a share of what writers get, and 1 is full. Of several caches it is that of the fullest, for each delays
 /// its own writers. The level of a cache is the greater of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Flushing {
     /// Share of the memory for dirty pages that is in use.
@@ -125,6 +129,7 @@ impl FlushCounts {
 
 /// What a read cache has done since the start, and how it stands. Those of shards add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReadCacheStatus {
     /// Reads that were answered from pages that had been read.
     pub read_hits: u64,
@@ -193,6 +198,7 @@ impl ReadCacheStatus {
 
 /// What a flash cache has done since the start, and how it stands. Those of shards add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FlashCacheStatus {
     /// Reads that were answered.
     pub hits: u64,

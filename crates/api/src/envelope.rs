@@ -12,6 +12,7 @@ use crate::{AdminReply, AdminRequest, ApiVersion};
 
 /// A request, who sends it, and which array it is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RequestEnvelope {
     /// The version that the client speaks.
     #[serde(default = "ApiVersion::unnamed")]
@@ -26,6 +27,7 @@ pub struct RequestEnvelope {
 
 /// A reply, and who sends it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReplyEnvelope {
     /// The version that the server speaks.
     #[serde(default = "ApiVersion::unnamed")]
@@ -37,6 +39,7 @@ pub struct ReplyEnvelope {
 
 /// What every version has of a message: enough to know which version it is, and whether it was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AnyEnvelope {
     /// The version of the sender.
     #[serde(default = "ApiVersion::unnamed")]

@@ -12,6 +12,7 @@ use crate::{CacheSwitches, DriveClass, DriveState};
 
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PoolFacts {
     /// Its name.
     pub name: String,
@@ -55,6 +56,7 @@ pub struct PoolFacts {
 
 /// A group of a pool's sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GroupFacts {
     /// Its name; empty for a pool that is a single group.
     pub name: String,
@@ -74,11 +76,13 @@ pub struct GroupFacts {
 
 /// A drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriveFacts {
     /// Its name.
     pub name: String,
     /// Its identity in the pool; none from a server that does not tell it.
     #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub id: Option<Uuid>,
     /// Where it is, or was last.
     pub path: Option<PathBuf>,
@@ -118,6 +122,7 @@ pub struct DriveFacts {
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VolumeFacts {
     /// Its name.
     pub name: String,
@@ -126,6 +131,7 @@ pub struct VolumeFacts {
     /// Whether extents are allocated at the first write.
     pub thin: bool,
     /// When its writes are acknowledged.
+    #[cfg_attr(test, schemars(with = "crate::schema::WriteCache"))]
     pub write_cache: WriteCache,
     /// Whether its reads use the read cache.
     #[serde(default = "on")]
@@ -137,6 +143,7 @@ pub struct VolumeFacts {
 
 /// When the administrator is warned that a pool fills, and what stays free.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SpaceFacts {
     /// At how many percent of use the administrator is warned, each once, ascending.
     pub warn_at: Vec<u8>,
@@ -146,6 +153,7 @@ pub struct SpaceFacts {
 
 /// What of a pool thin volumes do not get, as a text: `"5%"`, `"20GiB"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(into = "String", try_from = "String")]
 pub enum Reserve {
     /// A share of what volumes can use, in percent, below 100.

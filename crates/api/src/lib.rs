@@ -22,6 +22,8 @@ pub mod envelope;
 pub mod facts;
 pub mod io;
 pub mod request;
+#[cfg(test)]
+mod schema;
 pub mod status;
 pub mod summary;
 pub mod version;

@@ -10,6 +10,7 @@ use crate::{DriveClass, IoReport, PoolFacts, Reserve, Status};
 
 /// A request. Pools may be left out where the array has one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum AdminRequest {
     /// What the array is and how it does.
@@ -21,6 +22,7 @@ pub enum AdminRequest {
     /// What a start would say that does not find these drives.
     StartWithout {
         /// Their identities.
+        #[cfg_attr(test, schemars(with = "Vec<String>"))]
         drives: Vec<Uuid>,
     },
     /// Takes a drive out of service, as if it had failed; what it holds is rebuilt elsewhere.
@@ -42,6 +44,7 @@ pub enum AdminRequest {
         /// Its file or device.
         path: PathBuf,
         /// The size at which a missing file is created.
+        #[cfg_attr(test, schemars(with = "Option<u64>"))]
         size: Option<ByteCount>,
         /// Overwrite what it holds.
         force: bool,
@@ -86,6 +89,7 @@ pub enum AdminRequest {
         /// Its file or device.
         path: PathBuf,
         /// The size at which a missing file is created.
+        #[cfg_attr(test, schemars(with = "Option<u64>"))]
         size: Option<ByteCount>,
         /// Overwrite what it holds.
         force: bool,
@@ -114,6 +118,7 @@ pub enum AdminRequest {
         /// The pool.
         pool: Option<String>,
         /// Its size over all of its drives; zero for none.
+        #[cfg_attr(test, schemars(with = "u64"))]
         size: ByteCount,
         /// The drives that are to hold it, by name; those that do, or all flash drives, where none are given.
         #[serde(default)]
@@ -142,6 +147,7 @@ pub enum AdminRequest {
         /// The pool.
         pool: Option<String>,
         /// Bytes per second at most.
+        #[cfg_attr(test, schemars(with = "Option<u64>"))]
         rate: Option<ByteCount>,
         /// Stop what is going on.
         stop: bool,
@@ -151,6 +157,7 @@ pub enum AdminRequest {
         /// The pool; all of them where none is given.
         pool: Option<String>,
         /// Bytes per second at most; not 0.
+        #[cfg_attr(test, schemars(with = "Option<u64>"))]
         rate: Option<ByteCount>,
     },
     /// Stops a scrub; it goes on from here when it is started again.
@@ -165,10 +172,12 @@ pub enum AdminRequest {
         /// Its name.
         name: String,
         /// Its size.
+        #[cfg_attr(test, schemars(with = "u64"))]
         size: ByteCount,
         /// Whether extents are allocated at the first write.
         thin: bool,
         /// When its writes are acknowledged.
+        #[cfg_attr(test, schemars(with = "crate::schema::WriteCache"))]
         write_cache: WriteCache,
         /// The group of sets that it lies on; the pool's first where none is given.
         #[serde(default)]
@@ -186,6 +195,7 @@ pub enum AdminRequest {
         /// The volume.
         volume: String,
         /// Its size from now on.
+        #[cfg_attr(test, schemars(with = "u64"))]
         size: ByteCount,
     },
     /// Makes a volume smaller: what it holds beyond its new size is discarded.
@@ -193,6 +203,7 @@ pub enum AdminRequest {
         /// The volume.
         volume: String,
         /// Its size from now on.
+        #[cfg_attr(test, schemars(with = "u64"))]
         size: ByteCount,
         /// Disconnect clients that use it.
         #[serde(default)]
@@ -222,12 +233,14 @@ pub enum AdminRequest {
         /// When its writes are acknowledged; what is acknowledged is in its place at the end where that is
         /// [`WriteCache::Off`].
         #[serde(default)]
+        #[cfg_attr(test, schemars(with = "Option<crate::schema::WriteCache>"))]
         write: Option<WriteCache>,
     },
 }
 
 /// What comes back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AdminReply {
     /// It is done; one sentence about it.

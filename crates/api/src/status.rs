@@ -12,6 +12,7 @@ use crate::{ApiVersion, CacheSwitches, FlashCacheStatus, Flushing, IoSummary, Re
 
 /// How an array does, best first; the order is that of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Health {
     /// Everything is redundant and there is space.
@@ -26,6 +27,7 @@ pub enum Health {
 
 /// A whole array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
     /// The version of this contract.
     #[serde(default = "ApiVersion::unnamed")]
@@ -53,6 +55,7 @@ pub struct Status {
 
 /// Connections of clients, of all shards together. Those that were closed are counted since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConnectionsStatus {
     /// Connections that are open.
     pub open: u64,
@@ -87,6 +90,7 @@ impl Status {
 
 /// How much something that has happened matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Good to know.
@@ -99,6 +103,7 @@ pub enum Severity {
 
 /// Something that has happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Event {
     /// How long ago, in seconds.
     pub age_s: u64,
@@ -118,6 +123,7 @@ pub struct Event {
 
 /// A pause: the pool waits for drives that it cannot do without.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PauseStatus {
     /// For how many seconds.
     pub since_s: u64,
@@ -131,6 +137,7 @@ pub struct PauseStatus {
 
 /// How a drive stands with those who watch over its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveStanding {
     /// It answers.
@@ -145,6 +152,7 @@ pub enum DriveStanding {
 
 /// What is known of a drive's health since the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriveHealth {
     /// How it stands.
     pub standing: DriveStanding,
@@ -181,6 +189,7 @@ pub struct DriveHealth {
 
 /// A group of a pool's RAID sets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GroupStatus {
     /// Its name.
     pub name: String,
@@ -201,6 +210,7 @@ pub struct GroupStatus {
 
 /// A group's part of the write log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LaneStatus {
     /// Its size on each of the log's drives.
     pub size_bytes: u64,
@@ -215,6 +225,7 @@ pub struct LaneStatus {
 
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
@@ -264,6 +275,7 @@ pub struct PoolStatus {
 
 /// A drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriveStatus {
     /// Its name.
     pub name: String,
@@ -318,6 +330,7 @@ fn is_for_data() -> bool {
 
 /// Where a drive stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveState {
     /// In service.
@@ -330,6 +343,7 @@ pub enum DriveState {
 
 /// A kind of drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DriveClass {
     /// Flash.
@@ -352,6 +366,7 @@ impl fmt::Display for DriveClass {
 
 /// The sets of a pool by how they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SetsStatus {
     /// All of them.
     pub count: u64,
@@ -368,6 +383,7 @@ pub struct SetsStatus {
 
 /// Why columns are written anew, or copied to other drives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RebuildPurpose {
     /// Something was lost.
@@ -385,6 +401,7 @@ pub enum RebuildPurpose {
 
 /// A rebuild.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RebuildStatus {
     /// What it is for.
     #[serde(default)]
@@ -404,6 +421,7 @@ pub struct RebuildStatus {
 
 /// A restriping that is going on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RestripeStatus {
     /// Slots moved.
     pub slots_done: u64,
@@ -417,6 +435,7 @@ pub struct RestripeStatus {
 
 /// A scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScrubStatus {
     /// Whether it is going on.
     pub running: bool,
@@ -441,6 +460,7 @@ pub struct ScrubStatus {
 
 /// A scrub that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LastScrub {
     /// How it ended.
     pub result: ScrubResult,
@@ -458,6 +478,7 @@ pub struct LastScrub {
 
 /// How a scrub ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ScrubResult {
     /// It has seen everything.
@@ -470,6 +491,7 @@ pub enum ScrubResult {
 
 /// A write log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogStatus {
     /// Its size on each of its drives.
     pub size_bytes: u64,
@@ -494,6 +516,7 @@ pub struct LogStatus {
 
 /// Space of a pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SpaceStatus {
     /// What volumes can use in all.
     pub usable_bytes: u64,
@@ -513,6 +536,7 @@ pub struct SpaceStatus {
 
 /// What checksums have found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IntegrityStatus {
     /// Whether pages carry checksums.
     pub checksums: bool,
@@ -533,6 +557,7 @@ pub struct IntegrityStatus {
 
 /// Slot tables in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TablesStatus {
     /// What they take.
     pub bytes: u64,
@@ -546,6 +571,7 @@ pub struct TablesStatus {
 
 /// Neighbouring pages of a volume that no copy has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LostRange {
     /// The volume's name.
     pub volume: String,
@@ -559,6 +585,7 @@ pub struct LostRange {
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VolumeStatus {
     /// Its name.
     pub name: String,
@@ -569,6 +596,7 @@ pub struct VolumeStatus {
     /// Whether extents are allocated at the first write.
     pub thin: bool,
     /// When writes are acknowledged, the pool's switch considered; none where they go straight to the drives.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::WriteCache>"))]
     pub write_cache: Option<WriteCache>,
     /// Whether reads use the read cache, the pool's switch considered.
     #[serde(default)]

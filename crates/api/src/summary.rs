@@ -6,6 +6,7 @@ use tier0_units::Nanos;
 
 /// Requests of one kind in a few figures. Latencies are in nanoseconds; none where no request has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpSummary {
     /// How many have ended, with an error or without.
     pub count: u64,
@@ -29,6 +30,7 @@ pub struct OpSummary {
 
 /// Requests by kind in a few figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IoSummary {
     /// Reads.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// It increases with every change that a program of the other version could notice: a field or a variant goes, gets another
 /// name or another meaning, or a reader needs a new one. A new field that readers may ignore does not change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct ApiVersion(pub u32);
 
