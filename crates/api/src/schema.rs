@@ -1,13 +1,13 @@
 //! The JSON schema of the contract, made of the types and compared with the copy in `docs/api`, so that a change of the
 //! contract cannot go unseen.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::{ApiVersion, ReplyEnvelope, RequestEnvelope};
+use crate::{ApiVersion, EventId, ReplyEnvelope, RequestEnvelope, Severity, Subject};
 
 /// When a write is acknowledged: [`tier0_units::WriteCache`].
 #[derive(JsonSchema)]
@@ -52,19 +52,46 @@ pub(crate) struct IoStats {
     flush: OpStats,
 }
 
+/// An event in the event file, and of `tier0 events --json`: an [`Event`](crate::Event) with its time.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct RecordedEvent {
+    /// When it was recorded, UTC, as in RFC 3339.
+    time: String,
+    /// How much it matters.
+    severity: Severity,
+    /// The subject as a text, such as `drive d0` or `pool pool0`.
+    thing: String,
+    /// What happened, and its cause.
+    what: String,
+    /// What to do. Empty: nothing.
+    remedy: String,
+    /// Which event it is. None: a server recorded it that knew no ids.
+    #[serde(default)]
+    id: Option<EventId>,
+    /// What it is about. None: as for `id`.
+    #[serde(default)]
+    subject: Option<Subject>,
+    /// Where the file of a drive is that was moved, if another file has its path.
+    #[serde(default)]
+    original: Option<PathBuf>,
+}
+
 /// The schema of everything that travels or is printed.
 fn schema() -> Value {
     let mut generator: SchemaGenerator = SchemaSettings::draft2020_12().into();
-    let documents: Vec<Value> =
-        [generator.subschema_for::<RequestEnvelope>(), generator.subschema_for::<ReplyEnvelope>()]
-            .map(Value::from)
-            .into();
+    let documents = [
+        generator.subschema_for::<RequestEnvelope>(),
+        generator.subschema_for::<ReplyEnvelope>(),
+        generator.subschema_for::<RecordedEvent>(),
+    ];
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": format!("tier0 API, version {}", ApiVersion::CURRENT),
-        "description": "A request to an array and its reply, each one line of JSON on the control socket. \
-                        $defs has the documents that commands print with --json.",
-        "anyOf": documents,
+        "description": "A request to an array and its reply, each one line of JSON on the control socket, or an event \
+                        of the event file. \"tier0 status --json\" prints #/$defs/Status, \"tier0 events --json\" a list of \
+                        #/$defs/RecordedEvent.",
+        "anyOf": documents.map(Value::from),
         "$defs": generator.take_definitions(true),
     })
 }

@@ -3,12 +3,13 @@
 //! Sizes are in bytes, rates in bytes per second, times in seconds, shares from 0 to 1.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tier0_units::WriteCache;
 
-use crate::{ApiVersion, CacheSwitches, FlashCacheStatus, Flushing, IoSummary, ReadCacheStatus};
+use crate::event::Event;
+use crate::finding::{Finding, FindingKind};
+use crate::{ApiVersion, CacheSwitches, FlashCacheStatus, Flushing, IoSummary, ReadCacheStatus, Subject};
 
 /// How an array does, best first; the order is that of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -76,49 +77,18 @@ pub struct ConnectionsStatus {
 }
 
 impl Status {
-    /// Something is wrong of which no pool knows.
-    pub fn add_problem(&mut self, health: Health, text: String) {
-        if self.health < health {
-            self.health = health;
-            self.summary.clone_from(&text);
+    /// Something is wrong that the server, or who asks it, knows and no pool does.
+    pub fn add(&mut self, kind: &FindingKind) {
+        let finding = Finding::new(Subject::array(&self.array), kind, false);
+        if self.health < finding.health {
+            self.health = finding.health;
+            self.summary = finding.text();
         }
         if let Some(pool) = self.pools.first_mut() {
-            pool.problems.push(text);
+            pool.problems.push(finding.text());
+            pool.findings.push(finding);
         }
     }
-}
-
-/// How much something that has happened matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Good to know.
-    Info,
-    /// The administrator should look.
-    Warning,
-    /// Hosts notice it, or redundancy is gone.
-    Critical,
-}
-
-/// Something that has happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Event {
-    /// How long ago, in seconds.
-    pub age_s: u64,
-    /// How much it matters.
-    pub severity: Severity,
-    /// To what, as `drive d0` or `pool pool0`.
-    pub thing: String,
-    /// What it was, and its cause.
-    pub what: String,
-    /// What to do; empty where nothing is to be done.
-    pub remedy: String,
-    /// Where the file of a drive lies that was moved, and whose place something else has taken: a start takes that for the
-    /// drive if it is a copy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub original: Option<PathBuf>,
 }
 
 /// A pause: the pool waits for drives that it cannot do without.
@@ -235,6 +205,9 @@ pub struct PoolStatus {
     pub health: Health,
     /// What is wrong, one sentence each.
     pub problems: Vec<String>,
+    /// The same for programs, in the same order.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// The pause that it is in: it waits for drives.
     #[serde(default)]
     pub paused: Option<PauseStatus>,

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
-use tier0_api::{AdminReply, AdminRequest, Severity};
+use tier0_api::{AdminReply, AdminRequest, EventKind};
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 use tier0_world::sync::oneshot;
@@ -50,10 +50,9 @@ impl Control {
             "not completed yet: {waits_for}; {remedy}, and the request continues automatically (its result \
              is an event in \"tier0 status\")"
         )));
-        let thing = || "delayed request".to_owned();
         match work.await {
             AdminReply::Refused(text) | AdminReply::Held(text) | AdminReply::Failed(text) => {
-                self.tell(Severity::Warning, thing(), format!("failed: {text}"), "try again");
+                self.tell(self.array_subject(), EventKind::RequestFailed { text });
             }
             AdminReply::Done(_)
             | AdminReply::Status(_)
@@ -127,7 +126,7 @@ impl Control {
         match done {
             Ok(text) => {
                 // Who looks at the events later wants to know what was asked for.
-                self.tell(Severity::Info, format!("array {}", self.array), format!("admin: {text}"), "");
+                self.tell(self.array_subject(), EventKind::RequestDone { text: text.clone() });
                 AdminReply::Done(text)
             }
             Err(error) => error.into(),

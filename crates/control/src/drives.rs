@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
+use tier0_api::render::replace_command;
 use tier0_pool::{Member, MemberState, PoolState};
 use tier0_units::Nanos;
 use tier0_world::IoError;
@@ -24,11 +25,6 @@ const NAMED_MAX: usize = 12;
 
 pub(super) fn not_written(error: IoError) -> AdminError {
     AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
-}
-
-/// The command that puts another drive in the place of this one.
-pub(super) fn replace_command(drive: &str) -> String {
-    format!("tier0 drive replace ARRAY {drive} --name NEW --path PATH")
 }
 
 /// Whether a member is lost and could be taken back, as far as the pool knows: it is not being removed, and no other one has

@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
-use tier0_api::{Event, Severity};
-use tier0_units::{Nanos, counted};
+use tier0_api::event::FailureCause;
+use tier0_api::{Event, EventKind, RebuildPurpose, Severity, Subject, render};
+use tier0_units::Nanos;
 
 use super::Control;
-use super::drives::replace_command;
 use super::moving::MoveReason;
-use super::report::which_groups;
+use super::report::lacking_groups;
 
 /// The most events that are kept: the oldest go first.
 const EVENTS_MAX: usize = 256;
@@ -28,29 +28,30 @@ pub(super) struct Events {
     added: Cell<u64>,
 }
 
-/// An event among all since the start.
+/// The number of an event among all since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct EventId(u64);
+pub(super) struct EventNumber(u64);
 
 impl Events {
-    fn add(&self, now: Nanos, event: Event) -> EventId {
+    fn add(&self, now: Nanos, event: Event) -> EventNumber {
         self.pass_on(&event);
         let mut events = self.latest.borrow_mut();
         if events.len() == EVENTS_MAX {
             events.pop_front();
         }
         events.push_back((now, event));
-        let id = EventId(self.added.get());
+        let id = EventNumber(self.added.get());
         self.added.set(id.0 + 1);
         id
     }
 
-    /// Changes what an event says, where it is still among the latest. Its place, its age and its advice stay.
-    pub(super) fn bring_up_to_date(&self, id: EventId, what: String) {
+    /// Changes what an event says, if it is still among the latest. Its place, its age and its advice stay.
+    pub(super) fn bring_up_to_date(&self, id: EventNumber, kind: &EventKind) {
         let mut events = self.latest.borrow_mut();
         let later = (self.added.get() - id.0) as usize;
         if let Some(place) = events.len().checked_sub(later) {
-            events[place].1.what = what;
+            let event = &mut events[place].1;
+            event.what = render::event(kind, &event.subject).0;
         }
     }
 
@@ -58,30 +59,20 @@ impl Events {
     fn pass_on(&self, event: &Event) {
         let listener = self.listener.borrow();
         let Some(listener) = &*listener else { return };
+        let is_kept = |event: Event| !matches!(listener.try_send(event), Err(TrySendError::Full(_)));
         let missed = self.missed.get();
-        let of_missed = (missed > 0).then(|| Event {
-            age_s: 0,
-            severity: Severity::Warning,
-            thing: event.thing.clone(),
-            what: format!("{} before this one could not be kept in time", counted(missed, "event")),
-            remedy: "look at the file system that has the file of events".to_owned(),
-            original: None,
-        });
-        let told = match of_missed {
-            Some(of_missed) => listener.try_send(of_missed).map(|()| self.missed.set(0)),
-            None => Ok(()),
-        };
-        if let Err(TrySendError::Full(_)) = told.and_then(|()| listener.try_send(event.clone())) {
-            self.missed.set(self.missed.get() + 1);
-        }
+        let of_missed = || Event::new(event.subject.clone(), &EventKind::EventsMissed { count: missed });
+        let is_told = missed == 0 || is_kept(of_missed());
+        let missed = if is_told { 0 } else { missed };
+        self.missed.set(missed + u64::from(!is_told || !is_kept(event.clone())));
     }
 
-    /// What was advised on `thing` is of no use any more.
-    fn withdraw_advice(&self, thing: &str) {
+    /// What was advised about `subject` is of no use any more.
+    fn withdraw_advice(&self, subject: &Subject) {
         let mut events = self.latest.borrow_mut();
         events
             .iter_mut()
-            .filter(|(_, event)| event.thing == thing)
+            .filter(|(_, event)| event.subject == *subject)
             .for_each(|(_, event)| event.remedy.clear());
     }
 
@@ -105,9 +96,8 @@ impl Control {
     pub(super) fn look_at_turns(&self) {
         let slow = self.world.slow_turns();
         if slow.count > self.slow_turns_told.replace(slow.count) {
-            let what = format!("the process stood still for {} ms", slow.last.0 / Nanos::from_millis(1).0);
-            let remedy = "look for a stopped process, a suspended machine or processors that others use up";
-            self.tell(Severity::Warning, format!("array {}", self.array), what, remedy);
+            let ms = slow.last.0 / Nanos::from_millis(1).0;
+            self.tell(self.array_subject(), EventKind::ProcessStalled { ms });
         }
     }
 
@@ -117,38 +107,36 @@ impl Control {
         let core = self.core(number);
         let running = core.rebuild.is_running();
         let was_told = core.rebuild_told.replace(running);
-        let thing = format!("pool {}", self.pools[number].name);
+        let pool = self.pool_subject(number);
         let (lacking, leaving) = {
             let state = core.metadata.state();
             (state.lost_columns().count() as u64, state.leaving_columns().next().is_some())
         };
         if running {
-            let what = match lacking {
+            let kind = match lacking {
                 _ if was_told => return,
-                _ if leaving => "what drives that leave hold is being copied",
+                _ if leaving => EventKind::MoveStarted { purpose: RebuildPurpose::Emptying },
                 0 => match self.moves(number) {
-                    (_, moves) if moves.is_empty() => "a rebuild has begun",
-                    (MoveReason::CopyBack, _) => "columns move back to the drives that they belong on",
-                    _ => "columns move to drives that have more room",
+                    (_, moves) if moves.is_empty() => EventKind::RebuildStarted,
+                    (MoveReason::CopyBack, _) => EventKind::MoveStarted { purpose: RebuildPurpose::CopyBack },
+                    _ => EventKind::MoveStarted { purpose: RebuildPurpose::Spares },
                 },
-                _ => "a rebuild has begun",
+                _ => EventKind::RebuildStarted,
             };
-            return self.tell(Severity::Info, thing, what, "");
+            return self.tell(pool, kind);
         }
         let homeless = core.rebuild.without_spare.get();
         let homeless_told = core.room_told.replace(homeless);
-        let remedy = || format!("add a drive (tier0 drive add{})", which_groups(&core.metadata.state()));
+        let lacks_space = |columns, has_ended| EventKind::RebuildLacksSpace {
+            columns,
+            has_ended,
+            add_to: lacking_groups(&core.metadata.state()),
+        };
         match (was_told, lacking) {
-            (true, 0) => self.tell(Severity::Info, thing, "every set is whole, and nothing is rebuilt", ""),
-            (true, lacking) => {
-                let columns = counted(lacking, "column");
-                let what = format!("the rebuild has ended, and no spare chunklet is there for {columns}");
-                self.tell(Severity::Warning, thing, what, remedy());
-            }
+            (true, 0) => self.tell(pool, EventKind::RebuildFinished),
+            (true, lacking) => self.tell(pool, lacks_space(lacking, true)),
             (false, _) if homeless > 0 && homeless != homeless_told => {
-                let columns = counted(homeless, "column");
-                let what = format!("{columns} cannot be rebuilt: no spare chunklet is there");
-                self.tell(Severity::Warning, thing, what, remedy());
+                self.tell(pool, lacks_space(homeless, false));
             }
             (false, _) => {}
         }
@@ -160,62 +148,47 @@ impl Control {
         let member = member as u32;
         core.lost_at.borrow_mut().entry(member).or_insert_with(|| self.world.now());
         let known = core.pauses.health(member).and_then(|health| health.last_error);
-        let why = match core.taken_out.borrow().contains(&member) {
-            true => " (it was taken out)".to_owned(),
-            false => known.map_or_else(String::new, |error| format!(" ({error})")),
+        let cause = match core.taken_out.borrow().contains(&member) {
+            true => FailureCause::TakenOut,
+            false => known.map_or(FailureCause::Unknown, FailureCause::Error),
         };
-        let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
-        let leaves = core.metadata.state().member(member).is_some_and(|lost| lost.leaving);
-        let remedy = match leaves {
-            // It was removed on purpose.
-            true => String::new(),
-            false => {
-                let replace = replace_command(&core.drive_name(member));
-                format!("take it back if it answers (tier0 drive rejoin), or replace it ({replace})")
-            }
-        };
-        self.tell(Severity::Critical, format!("drive {}", core.drive_name(member)), what, remedy);
+        let is_removed = core.metadata.state().member(member).is_some_and(|lost| lost.leaving);
+        let drive = Subject::drive(core.drive_name(member));
+        self.tell(drive, EventKind::DriveFailed { cause, is_removed });
     }
 
     /// Tells that a drive has left its pool: what was advised before would not find it.
     pub(super) fn tell_left(&self, number: usize, drive: &str) {
-        let thing = format!("drive {drive}");
-        self.events.withdraw_advice(&thing);
-        let what = format!("it has left pool {}", self.pools[number].name);
-        self.tell(Severity::Info, thing, what, "");
+        let subject = Subject::drive(drive);
+        self.events.withdraw_advice(&subject);
+        self.tell(subject, EventKind::DriveLeft { pool: self.pools[number].name.clone() });
     }
 
-    /// Something has happened to `thing` ("drive d0", "pool pool0"): `what` it was, and what to do, if anything.
-    pub(super) fn tell(
-        &self,
-        severity: Severity,
-        thing: impl Into<String>,
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
-        self.tell_first(severity, thing.into(), what.into(), remedy.into());
+    /// The array, as the subject of events and findings.
+    pub(super) fn array_subject(&self) -> Subject {
+        Subject::array(&self.array)
+    }
+
+    /// A pool, as the subject of events and findings.
+    pub(super) fn pool_subject(&self, number: usize) -> Subject {
+        Subject::pool(&self.pools[number].name)
+    }
+
+    /// Something has happened.
+    pub(super) fn tell(&self, subject: Subject, kind: EventKind) {
+        self.tell_first(subject, &kind);
     }
 
     /// The same of an event that is [brought up to date](Events::bring_up_to_date) later.
-    pub(super) fn tell_first(
-        &self,
-        severity: Severity,
-        thing: String,
-        what: String,
-        remedy: String,
-    ) -> EventId {
-        self.tell_event(Event { age_s: 0, severity, thing, what, remedy, original: None })
-    }
-
-    /// Tells an event.
-    pub(super) fn tell_event(&self, event: Event) -> EventId {
+    pub(super) fn tell_first(&self, subject: Subject, kind: &EventKind) -> EventNumber {
+        let event = Event::new(subject, kind);
         log(&event);
         self.events.add(self.world.now(), event)
     }
 
     /// Has the log and the listener told of an event that is among the latest already, and has been brought up to date since.
-    pub(super) fn tell_listeners(&self, severity: Severity, thing: String, what: String, remedy: &str) {
-        let event = Event { age_s: 0, severity, thing, what, remedy: remedy.to_owned(), original: None };
+    pub(super) fn tell_listeners(&self, subject: Subject, kind: &EventKind) {
+        let event = Event::new(subject, kind);
         log(&event);
         self.events.pass_on(&event);
     }
@@ -236,26 +209,23 @@ fn log(event: &Event) {
 mod tests {
     use super::*;
 
+    fn event(number: u64) -> Event {
+        let text = number.to_string();
+        Event::new(Subject::drive(format!("d{number}")), &EventKind::StartWarning { text })
+    }
+
     #[test]
     fn the_oldest_events_go_first_and_ages_are_in_seconds() {
         let events = Events::default();
         for second in 0..300u64 {
-            let event = Event {
-                age_s: 0,
-                severity: Severity::Info,
-                thing: "pool p".into(),
-                what: second.to_string(),
-                remedy: String::new(),
-                original: None,
-            };
-            events.add(Nanos::from_secs(second), event);
+            events.add(Nanos::from_secs(second), event(second));
         }
         let all = events.all(Nanos::from_secs(300));
         assert_eq!(all.len(), EVENTS_MAX);
         assert_eq!((all[0].what.as_str(), all[0].age_s), ("44", 256));
         assert_eq!((all[EVENTS_MAX - 1].what.as_str(), all[EVENTS_MAX - 1].age_s), ("299", 1));
         for (id, what) in [(43, "gone"), (44, "oldest"), (299, "newest")] {
-            events.bring_up_to_date(EventId(id), what.to_owned());
+            events.bring_up_to_date(EventNumber(id), &EventKind::StartWarning { text: what.to_owned() });
         }
         let all = events.all(Nanos::from_secs(300));
         assert_eq!((all[0].what.as_str(), all[1].what.as_str()), ("oldest", "45"));
@@ -268,14 +238,6 @@ mod tests {
         let (to, kept) = std::sync::mpsc::sync_channel(2);
         let events = Events::default();
         *events.listener.borrow_mut() = Some(to);
-        let event = |number: u64| Event {
-            age_s: 0,
-            severity: Severity::Info,
-            thing: format!("drive d{number}"),
-            what: "it is there".into(),
-            remedy: String::new(),
-            original: None,
-        };
         for number in 0..5 {
             events.add(Nanos::ZERO, event(number));
         }

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tier0_api::Severity;
+use tier0_api::{EventKind, Subject};
 use tier0_description::CacheSettings;
 use tier0_flash_cache::FlashRoom;
 use tier0_plan::plan_flash_cache;
@@ -19,7 +19,7 @@ use tier0_world::sync::Semaphore;
 use uuid::Uuid;
 
 use super::administer::Done;
-use super::drives::{not_written, replace_command};
+use super::drives::not_written;
 use super::pool::ALL_PLACES;
 use super::{Control, PoolCore};
 use crate::admin::AdminError;
@@ -67,7 +67,7 @@ impl Control {
                 control.make_anew_later(number, member);
             }
             if follows_file {
-                control.follow_wish(number, "or correct the array file").await;
+                control.follow_wish(number, true).await;
             }
         };
         self.world.spawn(begin).detach();
@@ -80,25 +80,18 @@ impl Control {
             return;
         }
         let control = self.clone();
-        self.world.spawn(async move { control.follow_wish(number, "").await }).detach();
+        self.world.spawn(async move { control.follow_wish(number, false).await }).detach();
     }
 
     /// The cache gets the size and the drives that it is to have, but for drives that are lost, whose parts wait for them.
-    /// `remedy` is what helps beside what an error says itself.
-    async fn follow_wish(self: &Rc<Self>, number: usize, remedy: &str) {
+    /// `is_in_file`: the array file says so, and an error tells that it can be corrected.
+    async fn follow_wish(self: &Rc<Self>, number: usize, is_in_file: bool) {
         let core = self.core(number);
         let Some(FlashCacheWish { bytes, drives }) = core.flash_cache.wish.borrow().clone() else { return };
         let lost = core.lost_of(&drives);
         let there: Vec<String> = drives.iter().filter(|drive| !lost.contains(drive)).cloned().collect();
-        let thing = format!("pool {}", self.pools[number].name);
         if !lost.is_empty() && bytes.0 > 0 {
-            let are = if lost.len() == 1 { "is" } else { "are" };
-            let what = format!("its flash cache lacks {}, which {are} lost", named("drive", &lost));
-            let back = format!(
-                "take back what answers (tier0 drive rejoin), or replace it ({}), and it gets its part of the cache",
-                replace_command(&lost[0])
-            );
-            self.tell(Severity::Warning, thing.as_str(), what, back);
+            self.tell(self.pool_subject(number), EventKind::FlashCacheIncomplete { drives: lost });
         }
         if !drives.is_empty() && there.is_empty() {
             return;
@@ -117,8 +110,8 @@ impl Control {
             return;
         }
         if let Err(error) = self.size_flash_cache(number, bytes, there.as_deref()).await {
-            let what = format!("its flash cache differs from the requested one: {error}");
-            self.tell(Severity::Warning, thing, what, remedy);
+            let error = error.to_string();
+            self.tell(self.pool_subject(number), EventKind::FlashCacheDiffers { error, is_in_file });
         }
     }
 
@@ -361,12 +354,7 @@ impl Control {
                 self.world.sleep(RETRY).await;
             }
         }
-        let why = why.unwrap_or_else(|| "it has failed, or was too slow".to_owned());
-        let what = format!(
-            "its part of the flash cache is not used: {why}; reads go to the other drives, no data is lost, \
-             and it is re-created later"
-        );
-        self.tell(Severity::Warning, format!("drive {}", core.drive_name(member)), what, "");
+        self.tell(Subject::drive(core.drive_name(member)), EventKind::FlashCacheOff { error: why });
         if !self.upkeep.get() {
             core.flash_cache.disowned.borrow_mut().push(member);
             return;

@@ -5,12 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use tier0_api::{Health, Severity};
+use tier0_api::{EventKind, FindingKind, Subject};
 use tier0_pool::PoolState;
 use tier0_units::Nanos;
 
 use super::Control;
-use super::drives::replace_command;
 use super::report::Findings;
 use crate::opener::Harm;
 
@@ -35,8 +34,7 @@ impl Control {
         for number in 0..self.pools.len() {
             for (name, path, harm) in harmed_of(&self.core(number).metadata.state(), &found) {
                 if !before.iter().any(|(known, as_known)| known == path && *as_known == harm) {
-                    let thing = format!("drive {name}");
-                    self.tell(Severity::Critical, thing, harm.fact(path), harm.remedy(&name));
+                    self.tell(Subject::drive(name), harm.event(path));
                 }
             }
         }
@@ -63,9 +61,7 @@ impl Control {
             }
             core.unverified.add_overwritten(&regrown.iter().map(|(place, _)| *place).collect::<Vec<_>>());
             for (_, name) in &regrown {
-                let what = "it has its size again, and what lay behind the end that it had may be gone";
-                let remedy = "a scrub repairs it from the other drives; look at its end (tier0 status)";
-                self.tell(Severity::Critical, format!("drive {name}"), what, remedy);
+                self.tell(Subject::drive(name), EventKind::DriveSizeRestored);
             }
             self.start_scrub(number, None);
         }
@@ -87,7 +83,7 @@ impl Findings {
     /// Drives that serve, and that a start would not find as they were.
     pub(super) fn look_at_harmed(&mut self, state: &PoolState, harmed: &[(PathBuf, Harm)]) {
         for (name, path, harm) in harmed_of(state, harmed) {
-            self.add(Health::Degraded, format!("drive {name}: {}; {}", harm.fact(path), harm.remedy(&name)));
+            self.add_about(Subject::drive(name), harm.finding(path));
         }
     }
 }
@@ -104,34 +100,19 @@ fn harmed_of<'a>(state: &PoolState, harmed: &'a [(PathBuf, Harm)]) -> Vec<(Strin
 }
 
 impl Harm {
-    fn fact(self, path: &Path) -> String {
+    fn event(self, path: &Path) -> EventKind {
+        let path = path.to_owned();
         match self {
-            Harm::Deleted { is_replaced } => {
-                let also = if is_replaced {
-                    "; another file lies in its place, and if that is a copy of the drive, a start goes on from what it holds"
-                } else {
-                    ""
-                };
-                format!("its file {path:?} was deleted, and is there only as long as this server runs{also}")
-            }
-            Harm::CutShort => {
-                format!("{path:?} ends before the size that it had, so a part of it is not there")
-            }
+            Harm::Deleted { is_replaced } => EventKind::DriveFileDeleted { path, is_replaced },
+            Harm::CutShort => EventKind::DriveCutShort { path },
         }
     }
 
-    fn remedy(self, name: &str) -> String {
+    fn finding(self, path: &Path) -> FindingKind {
+        let path = path.to_owned();
         match self {
-            Harm::Deleted { is_replaced } => format!(
-                "{}: replace the drive ({}), one after the other if there are several",
-                if is_replaced { "take that file away and do not stop the server" } else { "do not stop it" },
-                replace_command(name)
-            ),
-            Harm::CutShort => format!(
-                "give it its size back if what was cut off is still there, and run \"tier0 scrub\", or replace the drive \
-                 ({})",
-                replace_command(name)
-            ),
+            Harm::Deleted { is_replaced } => FindingKind::DriveFileDeleted { path, is_replaced },
+            Harm::CutShort => FindingKind::DriveCutShort { path },
         }
     }
 }

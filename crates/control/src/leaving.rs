@@ -8,7 +8,8 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use tier0_api::{Health, Severity};
+use tier0_api::render::replace_command;
+use tier0_api::{EventKind, Finding, FindingKind, Subject};
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock;
 use tier0_pool::{Member, MemberState, MetaRecord, PoolState};
@@ -17,10 +18,9 @@ use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::administer::Done;
-use super::drives::replace_command;
 use super::joining::NewPlace;
 use super::log;
-use super::report::{Findings, to_group, which_groups};
+use super::report::{Findings, add_to_group, to_group};
 use super::space::Spares;
 use super::{Control, PoolCore};
 use crate::admin::AdminError;
@@ -65,12 +65,10 @@ impl Findings {
         }
         let leaving = state.members_by_place().filter(|(_, member)| member.is_active() && member.leaving);
         for (place, member) in leaving {
-            let Some(lacking) = lacking(state, place) else { continue };
-            let what = format!("drive {} is to leave and cannot: {lacking}", member.name);
-            let group = to_group(state, member.group);
-            let remedy =
-                format!("add a drive (tier0 drive add{group}), or keep it (tier0 drive remove --stop)");
-            self.advise(Health::Warning, what, &remedy);
+            let Some(lacks) = lacking(state, place) else { continue };
+            let add_to = add_to_group(state, member.group);
+            let kind = FindingKind::DriveCannotLeave { lacks, add_to };
+            self.add_about(Subject::drive(&member.name), kind);
         }
     }
 }
@@ -106,8 +104,8 @@ impl Control {
         let spares = Spares::shortage(&self.core(number).metadata.state());
         let spares = spares
             .map(|shortage| {
-                let group = which_groups(&self.core(number).metadata.state());
-                format!("; then {shortage}: add a drive (tier0 drive add{group})")
+                let Finding { what, remedy, .. } = Finding::new(self.pool_subject(number), &shortage, false);
+                format!("; then {what}: {remedy}")
             })
             .unwrap_or_default();
         self.start_rebuilds(number);
@@ -378,12 +376,7 @@ impl Control {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = erased {
-            let what = format!(
-                "it has left, and its superblock cannot be erased ({error}), so that a start that finds it tells of it as of \
-                 a drive that was taken out"
-            );
-            let remedy = "delete its file, overwrite the first and the last MiB of the device, or use it again with --force";
-            self.tell(Severity::Warning, format!("drive {name}"), what, remedy);
+            self.tell(Subject::drive(name), EventKind::SuperblockNotErased { error });
         }
     }
 }

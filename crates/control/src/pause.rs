@@ -12,13 +12,13 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tier0_api::{PauseStatus, Severity};
+use tier0_api::event::WaitFor;
+use tier0_api::{EventKind, PauseStatus, Subject};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Health, HealthSnapshot, Standing};
 use tier0_units::{Nanos, named};
 use tier0_world::IoError;
 
-use super::report_drives::Full;
 use super::{Control, PoolCore};
 use crate::message::command::{Refused, ShardCommand};
 
@@ -172,16 +172,13 @@ impl Control {
         }
         let has_news = !waits.is_subset(&core.pauses.named.borrow());
         if fresh {
-            let what = format!("fails ({error}) and cannot be done without: {reason}");
-            self.tell(Severity::Critical, format!("drive {name}"), what, "bring it back");
+            let (error, reason) = (error.to_string(), reason.to_owned());
+            self.tell(Subject::drive(name), EventKind::DriveAwaited { error, reason });
         }
         if has_news {
-            let names: Vec<String> = waits.iter().map(|member| core.drive_name(*member)).collect();
+            let drives = waits.iter().map(|member| core.drive_name(*member)).collect();
             core.pauses.named.borrow_mut().extend(waits);
-            let drives = named("drive", &names);
-            let what = format!("paused: it waits for {drives}");
-            let remedy = format!("bring {drives} back; everything goes on by itself then");
-            self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
+            self.tell(self.pool_subject(number), EventKind::PoolPaused { drives });
         }
     }
 
@@ -219,35 +216,28 @@ impl Control {
         for member in healths {
             let Some(now) = core.pauses.health(member) else { continue };
             let before = core.pauses.told.borrow_mut().insert(member, now.clone()).unwrap_or_default();
-            let full = Full::of(core.pauses.is_on_device(member));
-            self.tell_of_drive(&core.drive_name(member), &full, &before, &now);
+            let drive = Subject::drive(core.drive_name(member));
+            self.tell_of_drive(&drive, core.pauses.is_on_device(member), &before, &now);
         }
     }
 
-    fn tell_of_drive(&self, name: &str, full: &Full, before: &HealthSnapshot, now: &HealthSnapshot) {
-        let thing = || format!("drive {name}");
-        let error = now.last_error.clone().unwrap_or_else(|| "it does not answer".to_owned());
+    fn tell_of_drive(&self, drive: &Subject, on_device: bool, before: &HealthSnapshot, now: &HealthSnapshot) {
+        let tell = |kind| self.tell(drive.clone(), kind);
         match now.standing {
             standing if standing == before.standing => {}
             Standing::Suspect => {
-                let what = format!("suspect: {error}; its commands are tried again");
-                self.tell(
-                    Severity::Warning,
-                    thing(),
-                    what,
-                    "look at its cables and at what the system says of it",
-                );
+                let error = now.last_error.clone().unwrap_or_else(|| "it does not answer".to_owned());
+                tell(EventKind::DriveSuspect { error });
             }
-            Standing::Healthy => self.tell(Severity::Info, thing(), "answers again", ""),
+            Standing::Healthy => tell(EventKind::DriveAnswers),
             // The control task has told that with its verdict.
             Standing::Awaited | Standing::Lost => {}
         }
         if now.no_space && !before.no_space {
-            let what = format!("{}, so writes to it wait", full.what);
-            self.tell(Severity::Critical, thing(), what, full.remedy);
+            tell(EventKind::DriveFull { on_device });
         }
         if !now.no_space && before.no_space {
-            self.tell(Severity::Info, thing(), "there is space under it again", "");
+            tell(EventKind::DriveHasSpace);
         }
     }
 
@@ -268,9 +258,8 @@ impl Control {
         });
         if pauses.since().is_none() {
             pauses.forget_return();
-            let seconds = self.world.now().saturating_sub(since).0 / Nanos::from_secs(1).0;
-            let what = format!("goes on after a pause of {seconds} s, with everything that was held");
-            self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");
+            let after_s = self.world.now().saturating_sub(since).0 / Nanos::from_secs(1).0;
+            self.tell(self.pool_subject(number), EventKind::PoolResumed { after_s });
             // Whatever was held back by failures on the way is due now.
             let mut refused = pauses.refused.borrow_mut();
             refused.iter_mut().for_each(|lane| lane.waiting = Some(IoError::Timeout));
@@ -303,17 +292,17 @@ impl Control {
 
     /// Hosts get errors instead of waiting for a pool, or for one group of its sets.
     fn tell_of_refusal(&self, number: usize, lane: Option<usize>, error: IoError) {
-        let (state, remedy) = match error {
-            IoError::NoSpace => ("without space under its drives", "give its drives space"),
-            _ => ("paused", "bring its drives back"),
+        let wait = if error == IoError::NoSpace { WaitFor::Space } else { WaitFor::Drives };
+        let after_s = self.pause_timeout.0 / Nanos::from_secs(1).0;
+        let group = {
+            let metadata = self.core(number).metadata.state();
+            lane.and_then(|lane| metadata.name_of_group(lane as u32)).map(str::to_owned)
         };
-        let seconds = self.pause_timeout.0 / Nanos::from_secs(1).0;
-        let what = format!("{state} for {seconds} s: hosts get errors instead of waiting longer");
-        let remedy = format!("{remedy}; everything goes on by itself then");
-        let metadata = self.core(number).metadata.state();
-        let group = lane.and_then(|lane| metadata.name_of_group(lane as u32));
-        let group = group.map_or_else(String::new, |group| format!(", group {group}"));
-        self.tell(Severity::Critical, format!("pool {}{group}", self.pools[number].name), what, remedy);
+        let subject = match group {
+            Some(name) => Subject::Group { pool: self.pools[number].name.clone(), name },
+            None => self.pool_subject(number),
+        };
+        self.tell(subject, EventKind::HostsRefused { wait, after_s });
     }
 
     /// What hosts must not wait for any longer in a lane of the log.

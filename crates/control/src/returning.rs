@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use tier0_api::Severity;
+use tier0_api::{EventKind, Subject};
 use tier0_description::DriveDescription;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock::{self, Newest, Superblock};
@@ -125,8 +125,8 @@ impl Control {
         self.finish_rejoins(number).await?;
         self.start_rebuilds(number);
         brought?;
-        let what = format!("back in pool {}", self.pools[number].name);
-        self.tell(Severity::Info, format!("drive {name}"), what, "");
+        let pool = self.pools[number].name.clone();
+        self.tell(Subject::drive(name), EventKind::DriveReturned { pool });
         Ok(match left {
             Left::AsItIs => {
                 format!(

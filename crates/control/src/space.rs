@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use futures_util::future::{join_all, select};
-use tier0_api::{Severity, SpaceStatus};
+use tier0_api::{EventKind, Finding, FindingKind, SpaceStatus, Subject};
 use tier0_pool::{Member, PoolState, Reserve, Space, SpaceRules, SpaceWarning};
-use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, counted};
+use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount};
 
 use super::administer::Done;
+use super::report::lacking_groups;
 use super::{Control, PoolCore};
-use crate::admin::AdminError;
+use crate::admin::{AdminError, space_level};
 use crate::message::command::{ShardCommand, ShardReport};
 
 /// How far below a rule, as a part of the pool, its warning may be told again: what comes and goes around it is told once.
@@ -54,11 +55,12 @@ impl Spares {
     }
 
     /// What is to be told where a pool, or a group of its sets, has fewer than are to be kept.
-    pub(super) fn shortage(state: &PoolState) -> Option<String> {
-        (0..state.groups().len() as u32).find_map(|group| {
-            let Spares { free, kept } = Spares::of(state, group);
-            let of = state.name_of_group(group).map(|name| format!(" of group {name:?}")).unwrap_or_default();
-            (free < kept).then(|| format!("spares{of}: {free} of {} are free", counted(kept, "chunklet")))
+    pub(super) fn shortage(state: &PoolState) -> Option<FindingKind> {
+        (0..state.groups().len() as u32).find_map(|number| {
+            let Spares { free, kept } = Spares::of(state, number);
+            let group = state.name_of_group(number).map(str::to_owned);
+            let add_to = lacking_groups(state);
+            (free < kept).then_some(FindingKind::SparesLacking { group, free, kept, add_to })
         })
     }
 }
@@ -73,14 +75,14 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Facts and remedies, with how urgent they are, the worst first.
-    pub(super) fn warnings(&self) -> Vec<(SpaceWarning, String, &'static str)> {
-        let what = self.name.as_ref().map_or_else(|| "the pool".to_owned(), |name| format!("group {name:?}"));
-        let told = |warning: SpaceWarning| {
-            let (fact, remedy) = warning.in_two(&what);
-            (warning, fact, remedy)
-        };
-        self.space.warnings(&self.rules).into_iter().map(told).collect()
+    /// What an administrator should know, the worst first.
+    pub(super) fn warnings(&self) -> Vec<SpaceWarning> {
+        self.space.warnings(&self.rules)
+    }
+
+    /// A warning as a finding.
+    pub(super) fn finding(&self, warning: &SpaceWarning) -> FindingKind {
+        FindingKind::Space { level: space_level(warning), group: self.name.clone() }
     }
 
     /// The urgency of the worst that is to be told.
@@ -131,9 +133,10 @@ impl PoolCore {
     /// The space for the status. A pool that is paused gets no remedies, which it could not follow.
     pub(super) fn space_status(&self, parts: &[Part], is_paused: bool) -> SpaceStatus {
         let rules = self.space_rules.borrow();
-        let told = |(_, fact, remedy): (SpaceWarning, String, &str)| match is_paused {
-            true => fact,
-            false => format!("{fact}; {remedy}"),
+        let subject = Subject::pool(self.metadata.state().name());
+        let told = |part: &Part| -> Vec<String> {
+            let finding = |warning| Finding::new(subject.clone(), &part.finding(warning), is_paused).text();
+            part.warnings().iter().map(finding).collect()
         };
         let all = parts.iter().map(|part| part.space).reduce(|all, space| all.and(&space));
         let space = all.expect("a pool has a group");
@@ -143,7 +146,7 @@ impl PoolCore {
             reserved_bytes: space.reserved.0,
             kept_bytes: rules.reserve.of(space.usable).0,
             provisioned_bytes: space.promised.0,
-            warnings: parts.iter().flat_map(Part::warnings).map(told).collect(),
+            warnings: parts.iter().flat_map(told).collect(),
         }
     }
 }
@@ -173,9 +176,8 @@ impl Control {
             if still < told {
                 core.space_told.borrow_mut().insert(group, still);
                 if told > FULL_PERCENT && still <= FULL_PERCENT {
-                    let whose = part.name.as_ref().map(|name| format!(" in group {name:?}"));
-                    let what = format!("there is space for new data again{}", whose.unwrap_or_default());
-                    self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");
+                    let kind = EventKind::SpaceAvailable { group: part.name.clone() };
+                    self.tell(self.pool_subject(number), kind);
                 }
             }
         }
@@ -193,9 +195,9 @@ impl Control {
     }
 
     fn tell_of_space(&self, number: usize, part: &Part) {
-        let Some((worst, what, remedy)) = part.warnings().into_iter().next() else { return };
-        let severity = if worst.refuses_writes() { Severity::Critical } else { Severity::Warning };
-        self.tell(severity, format!("pool {}", self.pools[number].name), what, remedy);
+        let Some(worst) = part.warnings().into_iter().next() else { return };
+        let kind = EventKind::Space { level: space_level(&worst), group: part.name.clone() };
+        self.tell(self.pool_subject(number), kind);
     }
 
     /// Has what hosts have discarded counted as free, which it otherwise is some time after, when it is destaged. A

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use tier0_api::Severity;
+use tier0_api::EventKind;
 use tier0_units::Nanos;
 
 use super::Control;
@@ -27,12 +27,11 @@ impl Control {
                 noted = progress;
             }
             let before = self.witness_fault.replace(fault.clone());
-            let thing = || format!("array {}", self.array);
             match (before, fault) {
                 (before, Some(fault)) if before.as_ref() != Some(&fault) => {
-                    self.tell(Severity::Warning, thing(), fault, "");
+                    self.tell(self.array_subject(), EventKind::WitnessUnusable { fault });
                 }
-                (Some(_), None) => self.tell(Severity::Info, thing(), "the witness can be used again", ""),
+                (Some(_), None) => self.tell(self.array_subject(), EventKind::WitnessUsable),
                 _ => {}
             }
             self.world.sleep(LOOK).await;

@@ -327,7 +327,7 @@ fn a_leg_that_fails_for_good_is_lost_and_rebuilt() {
         host.check(&world, &lun).await;
         let events = engine.status().await.events;
         assert!(
-            events.iter().any(|event| event.thing == "drive d0" && event.what.starts_with("lost")),
+            events.iter().any(|event| event.thing == "drive d0" && event.what.starts_with("failed")),
             "{events:?}"
         );
     });

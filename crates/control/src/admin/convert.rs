@@ -4,10 +4,11 @@
 //! compile until somebody has decided what becomes of it.
 
 use tier0_api as api;
+use tier0_api::event::SpaceLevel;
 use tier0_cache::{FlushCounts, Flushed, Flushing, ReadCacheStatus};
 use tier0_description::facts;
 use tier0_flash_cache::FlashCacheStatus;
-use tier0_pool::{CacheSwitches, DriveClass, PoolState, Reserve, SpaceRules};
+use tier0_pool::{CacheSwitches, DriveClass, PoolState, Reserve, SpaceRules, SpaceWarning};
 
 use crate::stats::PoolStats;
 
@@ -42,6 +43,18 @@ pub fn reserve_of(reserve: api::Reserve) -> Reserve {
     match reserve {
         api::Reserve::Percent(percent) => Reserve::Percent(percent),
         api::Reserve::Bytes(bytes) => Reserve::Bytes(bytes),
+    }
+}
+
+/// How full a pool is, or a group of its sets.
+pub(crate) fn space_level(warning: &SpaceWarning) -> SpaceLevel {
+    match *warning {
+        SpaceWarning::Full => SpaceLevel::Full,
+        SpaceWarning::AtReserve { free, reserve } => SpaceLevel::AtReserve { free, reserve },
+        SpaceWarning::Filling { percent, taken, usable, at: _ } => {
+            SpaceLevel::Filling { percent, taken, usable }
+        }
+        SpaceWarning::Overcommitted { promised, usable } => SpaceLevel::Overcommitted { promised, usable },
     }
 }
 
