@@ -65,9 +65,9 @@ impl Control {
         let number = self.pool_meant(pool)?;
         let name = &self.pools[number].name;
         if !self.core(number).growing.replace(false) {
-            return Ok(format!(
+            return Err(AdminError::unchanged(format!(
                 "no column of pool {name} moves so that it can grow; there is nothing to stop"
-            ));
+            )));
         }
         Ok(format!(
             "pool {name} stays as it is; what is being copied goes to its new place, and no more is begun"

@@ -157,13 +157,15 @@ impl Control {
             ));
         }
         if state != MemberState::Active {
-            return Ok(format!(
+            return Err(AdminError::unchanged(format!(
                 "drive {name} is lost and not being removed; there is nothing to stop, and it can be taken back if it answers \
                  (tier0 drive rejoin)"
-            ));
+            )));
         }
         if !leaving {
-            return Ok(format!("drive {name} is not being emptied; there is nothing to stop"));
+            return Err(AdminError::unchanged(format!(
+                "drive {name} is not being emptied; there is nothing to stop"
+            )));
         }
         self.set_leaving(number, place, false).await?;
         // Its copy of the log may have been given up already.

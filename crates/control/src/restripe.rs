@@ -123,7 +123,9 @@ impl Control {
         let name = &self.pools[number].name;
         let progress = &self.core(number).restripe;
         match (stop, progress.running.get()) {
-            (true, false) => Ok(format!("no rebalance of pool {name} is running; nothing to stop")),
+            (true, false) => {
+                Err(AdminError::unchanged(format!("no rebalance of pool {name} is running; nothing to stop")))
+            }
             (true, true) => {
                 progress.stopping.set(true);
                 Ok(format!("rebalance of pool {name} stopped; it resumes on request, or at the next start"))

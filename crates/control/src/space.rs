@@ -237,6 +237,12 @@ impl Control {
         }
         let before = std::mem::replace(&mut core.space_rules.borrow_mut().reserve, reserve);
         let name = &self.pools[number].name;
+        if before == reserve {
+            let is = reserve.of(usable);
+            return Err(AdminError::unchanged(format!(
+                "reserve of pool {name} is {is} of {usable} already; nothing changed"
+            )));
+        }
         Ok(format!(
             "reserve of pool {name} is {} of {usable} (before: {}) until the next start; to keep it, replace \
              the array file by the output of \"tier0 config\"",

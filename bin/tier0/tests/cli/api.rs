@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Scene, json, succeed};
+use crate::support::{Scene, json, run, succeed};
 
 /// The schema in the documentation.
 struct Schema(Value);
@@ -181,5 +181,25 @@ fn a_client_of_another_version_is_told_both_versions_and_the_remedy() {
         let told = reply["refused"].as_str().unwrap_or_else(|| panic!("it is not refused: {reply}"));
         assert!(told.contains(client) && told.contains("version 1") && told.contains("; use"), "{told}");
     }
+    scene.stop();
+}
+
+/// Switching a cache to the mode that it had was told as a change, and of clients that were not there.
+#[test]
+fn what_is_set_as_it_was_is_no_event() {
+    let scene = Scene::of("raid1", 2);
+    let array = scene.array();
+    let changes = || {
+        let events = json(&["events", array]);
+        events.as_array().expect("events").iter().filter(|event| event["id"] == "request-done").count()
+    };
+    let set = |setting: &str| succeed(&["volume", "set", array, "lun0", setting]);
+    let first = set("cache.write=volatile");
+    assert!(first.contains("from now on") && !first.contains("client"), "no client is connected: {first}");
+    assert_eq!(changes(), 1);
+    assert!(set("cache.write=volatile").contains("volatile already; nothing changed"));
+    assert!(succeed(&["pool", "set", array, "cache.read=on"]).contains("on already; nothing changed"));
+    assert!(run(&["scrub", array, "--stop"]).stdout.contains("nothing to stop"));
+    assert_eq!(changes(), 1);
     scene.stop();
 }

@@ -130,7 +130,7 @@ fn a_stricter_mode_is_told_when_it_holds() {
         assert!(lun0.info().volatile_cache);
         let switch = async || {
             let text = done(&engine, of_volume("lun0", None, Some(WriteCache::Durable))).await;
-            assert!(text.contains("keep the old mode (volatile) until they reconnect"), "{text}");
+            assert!(text.ends_with("from now on"), "no client is connected: {text}");
             assert!(!volume(&engine, "lun0").info().volatile_cache);
         };
         *hosts.borrow_mut() = Some(while_hosts_write(&world, lun0, switch).await);

@@ -8,6 +8,9 @@ use tier0_pool::{MetaError, PoolError};
 /// Why a request cannot be carried out, as text: the fact, then the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AdminError {
+    /// Everything is as it was asked for already: nothing was changed, and no event tells of a change.
+    #[error("{0}")]
+    Unchanged(String),
     /// What was asked for cannot be, as the array is; nothing was changed.
     #[error("{0}")]
     Refused(String),
@@ -25,6 +28,11 @@ impl AdminError {
         AdminError::Refused(text.into())
     }
 
+    /// A request for what is so already.
+    pub fn unchanged(text: impl Into<String>) -> AdminError {
+        AdminError::Unchanged(text.into())
+    }
+
     /// A request that failed while it was carried out.
     pub fn failed(text: impl Into<String>) -> AdminError {
         AdminError::Failed(text.into())
@@ -34,6 +42,8 @@ impl AdminError {
 impl From<AdminError> for AdminReply {
     fn from(error: AdminError) -> AdminReply {
         match error {
+            // Who asks has what was asked for.
+            AdminError::Unchanged(text) => AdminReply::Done(text),
             AdminError::Refused(text) => AdminReply::Refused(text),
             AdminError::Held(text) => AdminReply::Held(text),
             AdminError::Failed(text) => AdminReply::Failed(text),
