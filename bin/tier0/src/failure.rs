@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt::Display;
 
+use tier0_api::Health;
 use tier0_array::ArrayError;
-use tier0_control::admin::Health;
 use tier0_drive::OpenError;
 
 use crate::exit;

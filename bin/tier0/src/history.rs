@@ -16,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
-use tier0_control::admin::{Event, Severity};
+use tier0_api::{Event, EventId, EventKind, Severity, Subject, render};
 use tier0_description::moved_events;
 
 use crate::output::json_line;
@@ -37,12 +37,6 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// How long the end of the server waits for what is still to be written.
 const END: Duration = Duration::from_secs(2);
 
-/// How the last event of a server begins that has ended by itself.
-pub(crate) const ENDED: &str = "its server has ended";
-/// How the event begins that `tier0 pool recover` leaves, which no server has written.
-pub(crate) const RECOVERED: &str = "it was assembled by \"tier0 pool recover --accept-loss\"";
-/// How the events of a drive begin after which it does not matter where its file was moved: it is back, or the drive has left.
-const ENDS_OF_A_MOVE: [&str; 2] = ["its file is at", "it has left pool"];
 /// Who is in trouble where events cannot be kept.
 const FIELD: &str = "array.events";
 
@@ -61,6 +55,12 @@ pub(crate) struct KeptEvent {
     pub(crate) what: String,
     /// What to do; empty where nothing is to be done.
     pub(crate) remedy: String,
+    /// Which event it is; none of a server of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
+    /// What it is about; none of a server of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) subject: Option<Subject>,
     /// Where the file of a drive lies whose place something else has taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) original: Option<PathBuf>,
@@ -69,8 +69,28 @@ pub(crate) struct KeptEvent {
 impl KeptEvent {
     #[expect(clippy::disallowed_methods, reason = "people read it; the engine does not")]
     fn now(event: Event) -> KeptEvent {
-        let Event { severity, thing, what, remedy, original, age_s: _ } = event;
-        KeptEvent { time: Timestamp::now(), severity, thing, what, remedy, original }
+        let Event { severity, thing, what, remedy, id, subject, original, age_s: _ } = event;
+        let (id, subject) = (Some(id), Some(subject));
+        KeptEvent { time: Timestamp::now(), severity, thing, what, remedy, id, subject, original }
+    }
+
+    /// Whether it is this event: by its id, or as it began when events had none.
+    pub(crate) fn is(&self, id: EventId) -> bool {
+        match &self.id {
+            Some(own) => own == id.name(),
+            None => beginning(id).is_some_and(|beginning| self.what.starts_with(beginning)),
+        }
+    }
+}
+
+/// How an event begins that servers left before events had ids.
+fn beginning(id: EventId) -> Option<&'static str> {
+    match id {
+        EventId::ServerEnded => Some(render::ENDED),
+        EventId::ArrayRecovered => Some(render::RECOVERED),
+        EventId::DriveLeft => Some(render::LEFT),
+        EventId::DriveFileBack => Some("its file is at"),
+        _ => None,
     }
 }
 
@@ -181,7 +201,7 @@ fn keep(path: &Path, served: &Served, events: &Receiver<Event>, troubles: &Troub
 
 /// What servers have left in the file, and before that in the one that was moved away.
 fn of_the_server_before(path: &Path) -> Vec<KeptEvent> {
-    let of_a_server = |event: &KeptEvent| !event.what.starts_with(RECOVERED);
+    let of_a_server = |event: &KeptEvent| !event.is(EventId::ArrayRecovered);
     let kept = |path: &Path| -> Vec<KeptEvent> {
         let events = content(path).map(|(_, text)| read(&text).0).unwrap_or_default();
         events.into_iter().filter(of_a_server).collect()
@@ -200,7 +220,8 @@ fn perhaps_copies(before: &[KeptEvent], served: &Served) -> Vec<KeptEvent> {
             Some(original) => {
                 moved.insert(&event.thing, (event, original));
             }
-            None if ENDS_OF_A_MOVE.iter().any(|end| event.what.starts_with(end)) => {
+            // It does not matter any more where the file was moved.
+            None if event.is(EventId::DriveFileBack) || event.is(EventId::DriveLeft) => {
                 moved.remove(event.thing.as_str());
             }
             None => {}
@@ -214,22 +235,14 @@ fn perhaps_copies(before: &[KeptEvent], served: &Served) -> Vec<KeptEvent> {
     let left = moved.into_iter().filter(|(thing, (_, original))| serves(thing) && is_left(original));
     let left = left.map(|(_, one)| one);
     left.map(|(event, original)| {
-        let what = format!(
-            "this drive may be a copy: under a previous server, its file was moved to {original:?}, where it \
-             still exists, and another file took its path ({})",
-            event.time.strftime("%F %TZ")
-        );
-        tracing::warn!("{}: {what}", event.thing);
-        KeptEvent::now(Event {
-            age_s: 0,
-            severity: Severity::Critical,
-            thing: event.thing.clone(),
-            what,
-            remedy: "a copy lacks later writes: stop the server and move the original back, or delete the \
-                     original if it is no longer needed"
-                .to_owned(),
-            original: Some(original.to_owned()),
-        })
+        let (original, moved_at) = (original.to_owned(), event.time.strftime("%F %TZ").to_string());
+        let subject = event
+            .subject
+            .clone()
+            .unwrap_or_else(|| Subject::drive(event.thing.strip_prefix("drive ").unwrap_or(&event.thing)));
+        let event = Event::new(subject, &EventKind::DriveMayBeCopy { original, moved_at });
+        tracing::warn!("{}: {}", event.thing, event.what);
+        KeptEvent::now(event)
     })
     .collect()
 }
@@ -237,23 +250,13 @@ fn perhaps_copies(before: &[KeptEvent], served: &Served) -> Vec<KeptEvent> {
 /// That the server before has not written its end; nothing where it has, or where there was none.
 fn unended(before: &[KeptEvent], array: &str) -> Option<KeptEvent> {
     let last = before.last()?;
-    if last.what.starts_with(ENDED) {
+    if last.is(EventId::ServerEnded) {
         return None;
     }
-    let what = format!(
-        "previous server exited uncleanly (killed, or the machine stopped); its last event is from {}",
-        last.time.strftime("%F %TZ")
-    );
-    tracing::warn!("{what}");
-    let thing = format!("array {array}");
-    Some(KeptEvent::now(Event {
-        age_s: 0,
-        severity: Severity::Warning,
-        thing,
-        what,
-        remedy: String::new(),
-        original: None,
-    }))
+    let last_event = last.time.strftime("%F %TZ").to_string();
+    let event = Event::new(Subject::array(array), &EventKind::ServerKilled { last_event });
+    tracing::warn!("{}", event.what);
+    Some(KeptEvent::now(event))
 }
 
 fn append(path: &Path, events: &VecDeque<KeptEvent>) -> io::Result<()> {
@@ -393,14 +396,8 @@ mod tests {
     }
 
     fn event(number: usize) -> Event {
-        Event {
-            age_s: 0,
-            severity: Severity::Warning,
-            thing: format!("drive d{number}"),
-            what: "suspect".repeat(20),
-            remedy: "look at it".into(),
-            original: None,
-        }
+        let text = "suspect".repeat(20);
+        Event::new(Subject::drive(format!("d{number}")), &EventKind::StartWarning { text })
     }
 
     fn things(path: &Path) -> Vec<String> {
@@ -434,11 +431,16 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.events");
         assert_eq!(unended(&of_the_server_before(&path), "a"), None);
-        let mut ended = event(0);
-        ended.what = format!("{ENDED}: a drive failed");
-        append(&path, &[KeptEvent::now(ended)].into()).expect("it is written");
-        assert_eq!(unended(&of_the_server_before(&path), "a"), None);
-        add(&path, Event { what: format!("{RECOVERED}; and more"), ..event(7) }).expect("it is written");
+        let of_array = |kind| Event::new(Subject::array("a"), &kind);
+        let ended = of_array(EventKind::ServerEnded { error: Some("a drive failed".into()) });
+        // As an earlier version wrote it.
+        let old = KeptEvent { id: None, subject: None, ..KeptEvent::now(ended.clone()) };
+        for ended in [old, KeptEvent::now(ended)] {
+            append(&path, &[KeptEvent::now(event(0)), ended].into()).expect("it is written");
+            assert_eq!(unended(&of_the_server_before(&path), "a"), None);
+        }
+        add(&path, of_array(EventKind::ArrayRecovered { volumes_harmed: Vec::new() }))
+            .expect("it is written");
         assert_eq!(
             unended(&of_the_server_before(&path), "a"),
             None,

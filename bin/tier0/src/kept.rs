@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tier0_control::admin::Severity;
+use tier0_api::EventKind;
 use tier0_world::World;
 use tier0_world::sync::{MailSender, mailbox};
 
@@ -76,14 +76,15 @@ pub(crate) fn keep(
             let name = format!("{field}: {}", path.display());
             let fact = match (found, mend(socket, found)) {
                 (Found::Nothing, Ok(())) | (Found::Itself, _) => {
-                    let (severity, what) = match found {
-                        Found::Itself => (Severity::Info, "is back"),
-                        _ => (Severity::Warning, "was removed, and is created again"),
-                    };
+                    let is_back = found == Found::Itself;
+                    let what = if is_back { "is back" } else { "was removed, and is created again" };
                     made.lock().unwrap_or_else(PoisonError::into_inner)[place] = file_at(path);
-                    let what = format!("{field}: the socket {path:?} {what}");
-                    tracing::warn!("{what}");
-                    troubles.tell(severity, what);
+                    let text = format!("{field}: the socket {path:?} {what}");
+                    tracing::warn!("{text}");
+                    troubles.tell(&match is_back {
+                        true => EventKind::SocketRestored { text },
+                        false => EventKind::SocketLost { text },
+                    });
                     troubles.is_over(&name);
                     told[place] = None;
                     continue;
@@ -98,7 +99,7 @@ pub(crate) fn keep(
             let is_known = told[place].as_ref().is_some_and(|known| known.is_empty() || *known == fact);
             if !is_known {
                 tracing::error!("{fact}");
-                troubles.tell(Severity::Warning, fact.clone());
+                troubles.tell(&EventKind::SocketLost { text: fact.clone() });
             }
             troubles.note(&name, fact.clone());
             told[place] = Some(fact);

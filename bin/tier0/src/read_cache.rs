@@ -1,6 +1,6 @@
 //! How well a read cache works, in words.
 
-use tier0_control::admin::ReadCacheStatus;
+use tier0_api::ReadCacheStatus;
 
 /// `hit rate 93.1 % (read before 80.0 %, written 3.1 %, read ahead 10.0 %)`.
 pub(crate) fn found(cache: &ReadCacheStatus) -> String {

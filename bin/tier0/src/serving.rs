@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{Either, select};
+use tier0_api::{AdminReply, AdminRequest, ConnectionsStatus, EventKind, PoolStatus};
 use tier0_array::open::OpenArray;
 use tier0_array::real::{ShardContext, Stopper, run};
 use tier0_array::{ExportRegistry, HostConnection, Volume};
-use tier0_control::admin::{AdminReply, AdminRequest, ConnectionsStatus, PoolStatus, Severity};
 use tier0_description::ListenAddress;
 use tier0_nbd::server::{ConnectionCounts, ConnectionsNow, ExportOptions, Server, ServerOptions, User};
 use tier0_stats::IoStats;
@@ -187,7 +187,7 @@ async fn serve_shard(context: ShardContext, service: Arc<Service>) {
     let server = Server::new(&context.world, ServerOptions::default());
     service.lock().counts.push(server.counts().clone());
     let troubles = service.troubles.clone();
-    server.tell_of_crowding(move |what| troubles.tell(Severity::Warning, what));
+    server.tell_of_crowding(move |text| troubles.tell(&EventKind::ConnectionsCrowded { text }));
     match start(&context, &service, &server) {
         Ok(Some(bound)) => (service.listening)(&bound),
         Ok(None) => {}
@@ -338,7 +338,7 @@ fn listen_for_verbs(
         Err(Unserved::NotMade(error)) => {
             let fault = Unserved::NotMade(error).text(path);
             tracing::error!("{fault}");
-            service.troubles.tell(Severity::Warning, fault);
+            service.troubles.tell(&EventKind::SocketLost { text: fault });
             false
         }
         Err(Unserved::NotGiven(failure)) => return Err(failure),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tier0_control::admin::{AdminReply, Event, Health, Severity};
+use tier0_api::{AdminReply, Event, EventKind, FindingKind, Subject};
 
 /// The troubles of a server, for all its threads.
 #[derive(Clone)]
@@ -45,12 +45,12 @@ impl Troubles {
     }
 
     /// Tells an event of the array.
-    pub(crate) fn tell(&self, severity: Severity, what: impl Into<String>) {
-        let thing = format!("array {}", self.0.array);
-        let (what, remedy) = (what.into(), String::new());
-        let event = Event { age_s: 0, severity, thing, what, remedy, original: None };
-        // A keeper that has no room has more important events.
-        let _ = self.lock().keeper.as_ref().map(|keeper| keeper.try_send(event));
+    pub(crate) fn tell(&self, kind: &EventKind) {
+        let event = Event::new(Subject::array(&self.0.array), kind);
+        if let Some(keeper) = &self.lock().keeper {
+            // A keeper that has no room has more important events.
+            let _ = keeper.try_send(event);
+        }
     }
 
     /// Something is wrong with `what`.
@@ -67,7 +67,7 @@ impl Troubles {
     pub(crate) fn added_to(&self, mut reply: AdminReply) -> AdminReply {
         if let AdminReply::Status(status) = &mut reply {
             let faults: Vec<String> = self.lock().standing.values().cloned().collect();
-            faults.into_iter().for_each(|fault| status.add_problem(Health::Warning, fault));
+            faults.into_iter().for_each(|text| status.add(&FindingKind::ServerTrouble { text }));
         }
         reply
     }

@@ -9,8 +9,9 @@ use std::rc::Rc;
 
 use futures_util::FutureExt;
 use futures_util::future::{LocalBoxFuture, try_join_all};
+use tier0_api::{AdminReply, AdminRequest, IoReport, Status};
 use tier0_cache::ReadCacheOptions;
-use tier0_control::admin::{AdminError, AdminReply, AdminRequest, IoReport, Status};
+use tier0_control::admin::AdminError;
 use tier0_control::message::control::ControlMessage;
 use tier0_control::message::request::ShardRequest;
 use tier0_control::{Control, LossRules};

@@ -439,7 +439,7 @@ impl From<ArrayError> for AdminError {
 
 #[cfg(test)]
 mod tests {
-    use tier0_control::admin::AdminReply;
+    use tier0_api::AdminReply;
     use tier0_drive::OpenError;
 
     use super::*;

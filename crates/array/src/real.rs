@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+use tier0_api::{AdminReply, AdminRequest, Event};
 use tier0_cache::ReadCacheOptions;
-use tier0_control::admin::{AdminReply, AdminRequest, Event};
 use tier0_control::message::control::ControlMessage;
 use tier0_control::message::request::ShardRequest;
 use tier0_control::{Control, DriveOpener, LossRules, MemberArbiter};

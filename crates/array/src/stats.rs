@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tier0_control::admin::ConnectionIo;
+use tier0_api::ConnectionIo;
 use tier0_control::{LaneStats, PoolStats};
 use tier0_stats::IoStats;
 

@@ -4,8 +4,6 @@
 //! A batch has the cause that held when it was begun, however full the cache is when it ends; it is counted when it has
 //! ended well, so that the causes add up to all that was destaged. Where several hold, the last of [`FlushCause`] counts.
 
-use serde::{Deserialize, Serialize};
-
 /// Why a batch was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlushCause {
@@ -16,7 +14,7 @@ pub(crate) enum FlushCause {
 }
 
 /// Batches that were destaged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flushed {
     /// Their pages of 4 KiB, those of zeros included.
     pub pages: u64,
@@ -25,8 +23,7 @@ pub struct Flushed {
 }
 
 /// What was destaged since the start, by cause, and the writes that were delayed. The counters of lanes and shards add up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlushCounts {
     /// The level was below the low watermark: pages had aged, or what had failed before was tried again. One batch at a time,
     /// for half of the time at most.
@@ -51,8 +48,7 @@ pub struct FlushCounts {
 ///
 /// Utilisation is a share of what writers get, and 1 is full. Of several caches it is that of the fullest, for each delays
 /// its own writers. The level of a cache is the greater of the two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Flushing {
     /// Share of the memory for dirty pages that is in use.
     pub memory_utilisation: f64,
@@ -63,7 +59,6 @@ pub struct Flushing {
     /// The level from which on writers are delayed.
     pub watermark_high: f64,
     /// Counters since the start.
-    #[serde(flatten)]
     pub counts: FlushCounts,
 }
 
@@ -111,11 +106,6 @@ impl FlushCounts {
         let mut all = self.idle;
         [self.high_watermark, self.forced, self.demanded].into_iter().for_each(|cause| all.merge(cause));
         all
-    }
-
-    /// How long a delayed write waited, on average, in milliseconds; none where none was delayed.
-    pub fn delay_ms_mean(&self) -> Option<f64> {
-        (self.delayed_writes > 0).then(|| self.delayed_ns as f64 / self.delayed_writes as f64 / 1e6)
     }
 
     /// A batch with so many pages has ended well.
@@ -167,7 +157,5 @@ mod tests {
         assert_eq!(all.counts.all(), Flushed { pages: 68, batches: 8 });
         assert_eq!(all.counts.high_watermark, Flushed { pages: 20, batches: 2 });
         assert_eq!(all.counts.since(&counts), counts);
-        assert_eq!(all.counts.delay_ms_mean(), Some(2.5));
-        assert_eq!(FlushCounts::default().delay_ms_mean(), None);
     }
 }

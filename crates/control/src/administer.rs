@@ -4,11 +4,12 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
+use tier0_api::{AdminReply, AdminRequest, EventKind};
 use tier0_units::Nanos;
 use tier0_world::sync::oneshot;
 
 use crate::Control;
-use crate::admin::{AdminReply, AdminRequest, Severity};
+use crate::admin::{described, drive_class_of, reserve_of};
 use crate::membership::join::NewPlace;
 use crate::membership::removal::Removal;
 
@@ -45,10 +46,9 @@ impl Control {
             "not completed yet: {waits_for}; {remedy}, and the request continues automatically (its result \
              is an event in \"tier0 status\")"
         )));
-        let thing = || "delayed request".to_owned();
         match work.await {
             AdminReply::Refused(text) | AdminReply::Held(text) | AdminReply::Failed(text) => {
-                self.context.tell(Severity::Warning, thing(), format!("failed: {text}"), "try again");
+                self.context.tell(self.context.array_subject(), EventKind::RequestFailed { text });
             }
             AdminReply::Done(_)
             | AdminReply::Status(_)
@@ -63,7 +63,9 @@ impl Control {
         let done = match request {
             AdminRequest::Status => return AdminReply::Status(Box::new(self.status().await)),
             AdminRequest::Io => return AdminReply::Io(Box::new(self.io_report().await)),
-            AdminRequest::Describe => return AdminReply::Described(self.describe().await),
+            AdminRequest::Describe => {
+                return AdminReply::Described(self.describe().await.into_iter().map(described).collect());
+            }
             AdminRequest::StartWithout { drives } => {
                 return AdminReply::Objections(self.membership.refusals_without(&drives));
             }
@@ -101,11 +103,11 @@ impl Control {
             AdminRequest::VolumeRename { volume, name } => self.volumes.rename_volume(&volume, &name).await,
             AdminRequest::VolumeDelete { volume, force } => self.volumes.delete_volume(&volume, force).await,
             AdminRequest::DriveAdd { pool, name, path, size, force, group, class } => {
-                let place = NewPlace { name, path, size, force, class };
+                let place = NewPlace { name, path, size, force, class: class.map(drive_class_of) };
                 self.membership.add_drive(pool.as_deref(), group.as_deref(), place).await
             }
             AdminRequest::DriveReplace { drive, name, path, size, force, class } => {
-                let place = NewPlace { name, path, size, force, class };
+                let place = NewPlace { name, path, size, force, class: class.map(drive_class_of) };
                 self.membership.replace_drive(&drive, place).await
             }
             AdminRequest::PoolGrow { pool, stop: true } => self.balance.stop_growing(pool.as_deref()),
@@ -114,7 +116,9 @@ impl Control {
             AdminRequest::PoolFlashCache { pool, size, drives } => {
                 self.caches.set_flash_cache(pool.as_deref(), size, &drives).await
             }
-            AdminRequest::PoolReserve { pool, reserve } => self.space.set_reserve(pool.as_deref(), reserve),
+            AdminRequest::PoolReserve { pool, reserve } => {
+                self.space.set_reserve(pool.as_deref(), reserve_of(reserve))
+            }
             AdminRequest::PoolRestripe { pool, rate, stop } => {
                 self.balance.restripe(pool.as_deref(), rate, stop)
             }
@@ -122,12 +126,8 @@ impl Control {
         match done {
             Ok(text) => {
                 // Who looks at the events later wants to know what was asked for.
-                self.context.tell(
-                    Severity::Info,
-                    format!("array {}", self.context.array),
-                    format!("admin: {text}"),
-                    "",
-                );
+                self.context
+                    .tell(self.context.array_subject(), EventKind::RequestDone { text: text.clone() });
                 AdminReply::Done(text)
             }
             Err(error) => error.into(),

@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
-use tier0_units::{Nanos, counted};
+use tier0_api::{Event, EventKind, Severity, Subject, render};
+use tier0_units::Nanos;
 
 use crate::Control;
-use crate::admin::{Event, Severity};
 use crate::context::Context;
 
 /// The most events that are kept: the oldest go first.
@@ -26,29 +26,30 @@ pub(crate) struct Events {
     added: Cell<u64>,
 }
 
-/// An event among all since the start.
+/// The number of an event among all since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EventId(u64);
+pub(crate) struct EventNumber(u64);
 
 impl Events {
-    fn add(&self, now: Nanos, event: Event) -> EventId {
+    fn add(&self, now: Nanos, event: Event) -> EventNumber {
         self.pass_on(&event);
         let mut events = self.latest.borrow_mut();
         if events.len() == EVENTS_MAX {
             events.pop_front();
         }
         events.push_back((now, event));
-        let id = EventId(self.added.get());
+        let id = EventNumber(self.added.get());
         self.added.set(id.0 + 1);
         id
     }
 
-    /// Changes what an event says, where it is still among the latest. Its place, its age and its advice stay.
-    pub(crate) fn bring_up_to_date(&self, id: EventId, what: String) {
+    /// Changes what an event says, if it is still among the latest. Its place, its age and its advice stay.
+    pub(crate) fn bring_up_to_date(&self, id: EventNumber, kind: &EventKind) {
         let mut events = self.latest.borrow_mut();
         let later = (self.added.get() - id.0) as usize;
         if let Some(place) = events.len().checked_sub(later) {
-            events[place].1.what = what;
+            let event = &mut events[place].1;
+            event.what = render::event(kind, &event.subject).0;
         }
     }
 
@@ -56,30 +57,20 @@ impl Events {
     fn pass_on(&self, event: &Event) {
         let listener = self.listener.borrow();
         let Some(listener) = &*listener else { return };
+        let is_kept = |event: Event| !matches!(listener.try_send(event), Err(TrySendError::Full(_)));
         let missed = self.missed.get();
-        let of_missed = (missed > 0).then(|| Event {
-            age_s: 0,
-            severity: Severity::Warning,
-            thing: event.thing.clone(),
-            what: format!("{} before this one could not be kept in time", counted(missed, "event")),
-            remedy: "look at the file system that has the file of events".to_owned(),
-            original: None,
-        });
-        let told = match of_missed {
-            Some(of_missed) => listener.try_send(of_missed).map(|()| self.missed.set(0)),
-            None => Ok(()),
-        };
-        if let Err(TrySendError::Full(_)) = told.and_then(|()| listener.try_send(event.clone())) {
-            self.missed.set(self.missed.get() + 1);
-        }
+        let of_missed = || Event::new(event.subject.clone(), &EventKind::EventsMissed { count: missed });
+        let is_told = missed == 0 || is_kept(of_missed());
+        let missed = if is_told { 0 } else { missed };
+        self.missed.set(missed + u64::from(!is_told || !is_kept(event.clone())));
     }
 
-    /// What was advised on `thing` is of no use any more.
-    fn withdraw_advice(&self, thing: &str) {
+    /// What was advised about `subject` is of no use any more.
+    fn withdraw_advice(&self, subject: &Subject) {
         let mut events = self.latest.borrow_mut();
         events
             .iter_mut()
-            .filter(|(_, event)| event.thing == thing)
+            .filter(|(_, event)| event.subject == *subject)
             .for_each(|(_, event)| event.remedy.clear());
     }
 
@@ -105,51 +96,43 @@ impl Context {
     pub(crate) fn look_at_turns(&self) {
         let slow = self.world.slow_turns();
         if slow.count > self.slow_turns_told.replace(slow.count) {
-            let what = format!("the process stood still for {} ms", slow.last.0 / Nanos::from_millis(1).0);
-            let remedy = "look for a stopped process, a suspended machine or processors that others use up";
-            self.tell(Severity::Warning, format!("array {}", self.array), what, remedy);
+            let ms = slow.last.0 / Nanos::from_millis(1).0;
+            self.tell(self.array_subject(), EventKind::ProcessStalled { ms });
         }
     }
 
     /// Tells that a drive has left its pool: what was advised before would not find it.
     pub(crate) fn tell_left(&self, number: usize, drive: &str) {
-        let thing = format!("drive {drive}");
-        self.events.withdraw_advice(&thing);
-        let what = format!("it has left pool {}", self.pools[number].name);
-        self.tell(Severity::Info, thing, what, "");
+        let subject = Subject::drive(drive);
+        self.events.withdraw_advice(&subject);
+        self.tell(subject, EventKind::DriveLeft { pool: self.pools[number].name.clone() });
     }
 
-    /// Something has happened to `thing` ("drive d0", "pool pool0"): `what` it was, and what to do, if anything.
-    pub(crate) fn tell(
-        &self,
-        severity: Severity,
-        thing: impl Into<String>,
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
-        self.tell_first(severity, thing.into(), what.into(), remedy.into());
+    /// The array, as the subject of events and findings.
+    pub(crate) fn array_subject(&self) -> Subject {
+        Subject::array(&self.array)
+    }
+
+    /// A pool, as the subject of events and findings.
+    pub(crate) fn pool_subject(&self, number: usize) -> Subject {
+        Subject::pool(&self.pools[number].name)
+    }
+
+    /// Something has happened.
+    pub(crate) fn tell(&self, subject: Subject, kind: EventKind) {
+        self.tell_first(subject, &kind);
     }
 
     /// The same of an event that is [brought up to date](Events::bring_up_to_date) later.
-    pub(crate) fn tell_first(
-        &self,
-        severity: Severity,
-        thing: String,
-        what: String,
-        remedy: String,
-    ) -> EventId {
-        self.tell_event(Event { age_s: 0, severity, thing, what, remedy, original: None })
-    }
-
-    /// Tells an event.
-    pub(crate) fn tell_event(&self, event: Event) -> EventId {
+    pub(crate) fn tell_first(&self, subject: Subject, kind: &EventKind) -> EventNumber {
+        let event = Event::new(subject, kind);
         log(&event);
         self.events.add(self.world.now(), event)
     }
 
     /// Has the log and the listener told of an event that is among the latest already, and has been brought up to date since.
-    pub(crate) fn tell_listeners(&self, severity: Severity, thing: String, what: String, remedy: &str) {
-        let event = Event { age_s: 0, severity, thing, what, remedy: remedy.to_owned(), original: None };
+    pub(crate) fn tell_listeners(&self, subject: Subject, kind: &EventKind) {
+        let event = Event::new(subject, kind);
         log(&event);
         self.events.pass_on(&event);
     }
@@ -170,26 +153,23 @@ fn log(event: &Event) {
 mod tests {
     use super::*;
 
+    fn event(number: u64) -> Event {
+        let text = number.to_string();
+        Event::new(Subject::drive(format!("d{number}")), &EventKind::StartWarning { text })
+    }
+
     #[test]
     fn the_oldest_events_go_first_and_ages_are_in_seconds() {
         let events = Events::default();
         for second in 0..300u64 {
-            let event = Event {
-                age_s: 0,
-                severity: Severity::Info,
-                thing: "pool p".into(),
-                what: second.to_string(),
-                remedy: String::new(),
-                original: None,
-            };
-            events.add(Nanos::from_secs(second), event);
+            events.add(Nanos::from_secs(second), event(second));
         }
         let all = events.all(Nanos::from_secs(300));
         assert_eq!(all.len(), EVENTS_MAX);
         assert_eq!((all[0].what.as_str(), all[0].age_s), ("44", 256));
         assert_eq!((all[EVENTS_MAX - 1].what.as_str(), all[EVENTS_MAX - 1].age_s), ("299", 1));
         for (id, what) in [(43, "gone"), (44, "oldest"), (299, "newest")] {
-            events.bring_up_to_date(EventId(id), what.to_owned());
+            events.bring_up_to_date(EventNumber(id), &EventKind::StartWarning { text: what.to_owned() });
         }
         let all = events.all(Nanos::from_secs(300));
         assert_eq!((all[0].what.as_str(), all[1].what.as_str()), ("oldest", "45"));
@@ -202,14 +182,6 @@ mod tests {
         let (to, kept) = std::sync::mpsc::sync_channel(2);
         let events = Events::default();
         *events.listener.borrow_mut() = Some(to);
-        let event = |number: u64| Event {
-            age_s: 0,
-            severity: Severity::Info,
-            thing: format!("drive d{number}"),
-            what: "it is there".into(),
-            remedy: String::new(),
-            original: None,
-        };
         for number in 0..5 {
             events.add(Nanos::ZERO, event(number));
         }

@@ -157,11 +157,6 @@ pub(crate) fn not_written(error: IoError) -> AdminError {
     AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
 }
 
-/// The command that puts another drive in the place of this one.
-pub(crate) fn replace_command(drive: &str) -> String {
-    format!("tier0 drive replace ARRAY {drive} --name NEW --path PATH")
-}
-
 /// Whether a member is lost and could be taken back, as far as the pool knows: it is not being removed, and no other one has
 /// its name, or serves from where it lay.
 pub(crate) fn can_return(state: &PoolState, place: u32) -> bool {

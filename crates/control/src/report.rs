@@ -3,18 +3,21 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use tier0_api::event::AddTo;
+use tier0_api::finding::{LogCopyWay, LostPagesWay, Repair};
+use tier0_api::{
+    ApiVersion, Finding, FindingKind, GroupStatus, Health, IntegrityStatus, IoSummary, LaneStatus, LogStatus,
+    PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, SetsStatus, Status, Subject, TablesStatus,
+    VolumeStatus,
+};
 use tier0_cache::{Flushing, WriteBackStatus};
 use tier0_pool::{MemberState, PoolState, SetGroup};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
-use tier0_stats::IoSummary;
-use tier0_units::{SECTOR_BYTES, counted, named};
+use tier0_units::SECTOR_BYTES;
 
 use crate::Control;
-use crate::admin::{
-    GroupStatus, Health, IntegrityStatus, LaneStatus, LogStatus, PauseStatus, PoolStatus, RebuildPurpose,
-    RebuildStatus, SetsStatus, Status, TablesStatus, VolumeStatus,
-};
+use crate::admin::{cache_switches, flash_cache, flushing, read_cache_status};
 use crate::balance::column_moves::MoveReason;
 use crate::caches::CachesPool;
 use crate::caches::log_placement::has_room_for_copy;
@@ -22,7 +25,7 @@ use crate::message::command::ShardReport;
 use crate::pool::Pool;
 use crate::pool::can_return;
 use crate::repair::RepairPool;
-use crate::repair::lost_pages::{lost_ranges, remedy_for_lost_pages};
+use crate::repair::lost_pages::{lost_ranges, way_of_lost_pages};
 use crate::space::rules::{Part, Spares};
 use crate::stats::PoolStats;
 
@@ -34,7 +37,7 @@ impl Control {
         let mut pools = Vec::new();
         for number in 0..self.context.pools.len() {
             let reports = self.space.reports(number).await;
-            let stats = self.pool_stats(number).await;
+            let stats = self.context.pool_stats(number).await;
             let gone = self.membership.gone_drives(number).await;
             pools.push(self.pool_status(number, &reports, &stats, &gone));
         }
@@ -50,6 +53,7 @@ impl Control {
         };
         let events = self.context.events.all(self.context.world.now());
         Status {
+            api: ApiVersion::CURRENT,
             array: self.context.array.clone(),
             health,
             summary,
@@ -94,7 +98,7 @@ impl Control {
         };
         let drives = core.drives_status(&state, stats, gone, self.context.world.now());
         let paused = self.repair.pause_status(core);
-        let mut found = Findings { is_paused: paused.is_some(), ..Findings::default() };
+        let mut found = Findings::of(state.name(), paused.is_some());
         found.look_at_sets(&sets, core, (&state, gone), rebuild.as_ref());
         found.look_at_lost_drives(&state, gone, sets.degraded == 0 && log.copies >= log.copies_wanted);
         found.look_at_unverified(&state, core);
@@ -104,8 +108,8 @@ impl Control {
         found.look_at_pause(paused.as_ref());
         found.look_at_log(&log, reports, sets_tolerance(core), &state);
         let is_under_way = core.rebuild.is_running() || core.scrub.running.get();
-        let remedy = remedy_for_lost_pages(&state, is_under_way);
-        found.look_at_integrity(&integrity, core.scrub.settled.get(), &remedy);
+        let way = way_of_lost_pages(&state, is_under_way);
+        found.look_at_integrity(&integrity, core.scrub.settled.get(), way);
         found.look_at_pages_lost_before(core.metadata.has_lost_pages(), &integrity);
         found.look_at_spares(&state, &sets);
         found.look_at_space(&parts);
@@ -115,13 +119,13 @@ impl Control {
             found.look_at_moved(&state, &self.membership.relocated.borrow());
         }
         if let Some(fault) = &*self.repair.witness_fault.borrow() {
-            found.add(Health::Warning, fault.clone());
+            found.add_about(
+                self.context.array_subject(),
+                FindingKind::WitnessUnusable { fault: fault.clone() },
+            );
         }
         if core.metadata.failure().is_some() {
-            found.add(
-                Health::Critical,
-                "no drive takes metadata any more; bring drives back and start again".into(),
-            );
+            found.add(FindingKind::MetadataFailed);
         }
         let is_paused = paused.is_some();
         PoolStatus {
@@ -129,6 +133,7 @@ impl Control {
             raid: raid_words(&state),
             health: found.health(),
             problems: found.problems(),
+            findings: found.worst_first(),
             paused,
             drives,
             sets,
@@ -138,11 +143,11 @@ impl Control {
             scrub: core.scrub.status(self.context.world.now()),
             scrubs_finished: state.scrub().passes,
             log: Some(log),
-            cache: state.cache_switches(),
+            cache: cache_switches(state.cache_switches()),
             space: space.space_status(&parts, is_paused),
             integrity,
-            read_cache: stats.read_cache,
-            flash_cache: stats.flash_cache.filter(|_| !state.flash_cache().devices.is_empty()),
+            read_cache: stats.read_cache.map(read_cache_status),
+            flash_cache: flash_cache(&state, stats),
             volumes: volumes_status(&state, stats),
         }
     }
@@ -175,32 +180,41 @@ impl Control {
     }
 }
 
-/// What is wrong, with its urgency.
-#[derive(Default)]
+/// What is wrong with a pool.
 pub(crate) struct Findings {
-    found: Vec<(Health, String)>,
+    pool: Subject,
     /// The pool waits for drives, and nothing else helps.
-    pub(crate) is_paused: bool,
+    is_paused: bool,
+    found: Vec<Finding>,
 }
 
 impl Findings {
-    pub(crate) fn add(&mut self, health: Health, text: String) {
-        self.found.push((health, text));
+    fn of(pool: &str, is_paused: bool) -> Findings {
+        Findings { pool: Subject::pool(pool), is_paused, found: Vec::new() }
     }
 
-    /// The same with a remedy that a pool that waits for drives cannot follow.
-    pub(crate) fn advise(&mut self, health: Health, fact: String, remedy: &str) {
-        self.add(health, if self.is_paused { fact } else { format!("{fact}; {remedy}") });
+    /// Something is wrong with the pool.
+    pub(crate) fn add(&mut self, kind: FindingKind) {
+        self.add_about(self.pool.clone(), kind);
+    }
+
+    /// Something is wrong with one of its drives, or with the array.
+    pub(crate) fn add_about(&mut self, subject: Subject, kind: FindingKind) {
+        self.found.push(Finding::new(subject, &kind, self.is_paused));
     }
 
     fn health(&self) -> Health {
-        self.found.iter().map(|(health, _)| *health).max().unwrap_or(Health::Healthy)
+        self.found.iter().map(|one| one.health).max().unwrap_or(Health::Healthy)
     }
 
-    /// The worst first.
-    fn problems(mut self) -> Vec<String> {
-        self.found.sort_by_key(|(health, _)| std::cmp::Reverse(*health));
-        self.found.into_iter().map(|(_, text)| text).collect()
+    fn worst_first(&self) -> Vec<Finding> {
+        let mut found = self.found.clone();
+        found.sort_by_key(|one| std::cmp::Reverse(one.health));
+        found
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.worst_first().iter().map(Finding::text).collect()
     }
 
     fn look_at_sets(
@@ -211,130 +225,72 @@ impl Findings {
         rebuild: Option<&RebuildStatus>,
     ) {
         if sets.failed > 0 {
-            self.add(
-                Health::Critical,
-                format!(
-                    "{} more drives than the level makes up for; bring drives back",
-                    lacking(sets.failed, sets.count)
-                ),
-            );
+            self.add(FindingKind::SetsFailed { failed: sets.failed, sets: sets.count });
         }
         if sets.degraded == 0 {
             return;
         }
         // Some may have got a place since the last round of rebuilds: their drive was taken back.
-        let without = core.rebuild.without_spare.get().min(state.lost_columns().count() as u64);
-        let what = match rebuild {
-            Some(rebuild) if without == 0 && rebuild.slots_total == 0 => "being rebuilt".to_owned(),
-            Some(rebuild) if without == 0 => {
-                format!(
-                    "being rebuilt, {} of {} done",
-                    rebuild.slots_done,
-                    counted(rebuild.slots_total, "slot")
-                )
+        let columns = core.rebuild.without_spare.get().min(state.lost_columns().count() as u64);
+        let repair = match rebuild {
+            Some(rebuild) if columns == 0 => {
+                let slots = (rebuild.slots_done, rebuild.slots_total);
+                Repair::Runs(Some(slots).filter(|(_, total)| *total > 0))
             }
-            _ if without > 0 => {
-                let columns = counted(without, "column");
-                let can_return = (0..state.members().len() as u32)
-                    .any(|place| can_return(state, place) && !gone.contains(&place));
-                let return_one = match can_return {
-                    true => ", or take back one that is lost and answers (tier0 drive rejoin)",
-                    false => "",
-                };
-                let advice = format!("; add a drive (tier0 drive add{}){return_one}", which_groups(state));
-                format!(
-                    "and no spare chunklet is there for {columns}{}",
-                    if self.is_paused { "" } else { &advice }
-                )
-            }
-            _ => "waiting for a rebuild".to_owned(),
+            _ if columns > 0 => Repair::LacksSpace {
+                columns,
+                add_to: lacking_groups(state),
+                can_return: (0..state.members().len() as u32)
+                    .any(|place| can_return(state, place) && !gone.contains(&place)),
+            },
+            _ => Repair::Waits,
         };
-        self.add(Health::Degraded, format!("{} a drive, {what}", lacking(sets.degraded, sets.count)));
+        let (degraded, sets) = (sets.degraded, sets.count);
+        self.add(FindingKind::SetsDegraded { degraded, sets, repair });
     }
 
     fn look_at_pause(&mut self, paused: Option<&PauseStatus>) {
-        let Some(pause) = paused else { return };
-        self.add(
-            Health::Critical,
-            format!(
-                "paused for {} s: it waits for {} and cannot go on without ({}); bring {} back; {}",
-                pause.since_s,
-                named("drive", &pause.drives),
-                pause.why,
-                if pause.drives.len() == 1 { "it" } else { "them" },
-                pause.next
-            ),
-        );
+        let Some(PauseStatus { since_s, drives, why, next }) = paused.cloned() else { return };
+        self.add(FindingKind::PoolPaused { since_s, drives, why, next });
     }
 
     fn look_at_log(&mut self, log: &LogStatus, reports: &[ShardReport], tolerance: u32, state: &PoolState) {
         if lanes(reports).any(|lane| lane.log_failure.is_some()) {
-            self.add(
-                Health::Critical,
-                "the write log has failed; bring its drives back and start again".into(),
-            );
+            self.add(FindingKind::LogFailed);
         } else if log.copies < log.copies_wanted {
-            let wanted = count(log.copies_wanted, "copy", "copies");
-            self.advise(
-                Health::Degraded,
-                format!("the write log has {} of {wanted}", log.copies),
-                match (has_room_for_copy(state), any_can_return(state)) {
-                    (true, _) => "wait for the new one, or add a drive (tier0 drive add)",
-                    (false, true) => {
-                        "no drive that has none has room for it: take back or replace the drive that held it (tier0 drive \
-                         rejoin, replace), or add one (tier0 drive add)"
-                    }
-                    (false, false) => {
-                        "no drive that has none has room for it: replace the drive that held it (tier0 drive replace), or \
-                         add one (tier0 drive add)"
-                    }
-                },
-            );
+            let way = match (has_room_for_copy(state), any_can_return(state)) {
+                (true, _) => LogCopyWay::HasRoom,
+                (false, true) => LogCopyWay::CanReturn,
+                (false, false) => LogCopyWay::NoRoom,
+            };
+            self.add(FindingKind::LogLacksCopies { copies: log.copies, wanted: log.copies_wanted, way });
         } else if log.copies <= tolerance {
-            self.add(
-                Health::Warning,
-                format!(
-                    "the write log is less redundant than its pool: {} for a level that makes up for the loss of {}; \
-                     name more drives in pool.log_drives when the array is created",
-                    count(log.copies, "copy", "copies"),
-                    count(tolerance, "drive", "drives")
-                ),
-            );
+            self.add(FindingKind::LogLessRedundant { copies: log.copies, tolerance });
         }
         let serves_as = |name: &str, wanted: MemberState| {
             state.members().iter().any(|member| member.name == name && member.state == wanted)
         };
         let is_lost =
             |name: &str| serves_as(name, MemberState::Lost) && !serves_as(name, MemberState::Active);
-        if let Some(text) = log_astray(log, is_lost) {
-            self.add(Health::Warning, text);
+        if let Some(kind) = log_astray(log, is_lost) {
+            self.add(kind);
         }
         if let Some(error) = lanes(reports).find_map(|lane| lane.last_failure) {
-            self.add(Health::Critical, format!("writes cannot be brought to their places: {error}"));
+            self.add(FindingKind::DestageFailed { error: error.to_string() });
         }
     }
 
     /// `settled` of them were before a scrub that found everything right; and what was written anew is lost no more.
-    fn look_at_integrity(&mut self, integrity: &IntegrityStatus, settled: (u64, u64), remedy: &str) {
+    fn look_at_integrity(&mut self, integrity: &IntegrityStatus, settled: (u64, u64), way: LostPagesWay) {
         let repaired = integrity.repaired.saturating_sub(settled.0);
         let listed: u64 = integrity.lost.iter().map(|range| range.pages).sum();
         let unsettled = integrity.unrecoverable.saturating_sub(settled.1);
         let lost = unsettled.min(listed + integrity.lost_left_off);
         if lost > 0 {
-            self.add(
-                Health::Critical,
-                format!(
-                    "no copy passes its checksum of {}; status lists where, {remedy}",
-                    counted(lost, "page")
-                ),
-            );
+            self.add(FindingKind::PagesLost { pages: lost, way });
         }
         if repaired > 0 {
-            self.advise(
-                Health::Warning,
-                format!("wrong on a drive and repaired: {}", counted(repaired, "page")),
-                "run \"tier0 scrub\"",
-            );
+            self.add(FindingKind::PagesRepaired { pages: repaired });
         }
     }
 
@@ -346,30 +302,17 @@ impl Findings {
             return;
         }
         if let Some(shortage) = Spares::shortage(state) {
-            self.advise(
-                Health::Warning,
-                shortage,
-                &format!("add a drive (tier0 drive add{})", which_groups(state)),
-            );
+            self.add(shortage);
         }
     }
 
     fn look_at_space(&mut self, parts: &[Part]) {
-        let warnings = parts.iter().flat_map(Part::warnings);
-        for (warning, fact, remedy) in warnings.filter(|(warning, ..)| warning.urgency() > 0) {
-            let health = if warning.refuses_writes() { Health::Critical } else { Health::Warning };
-            self.advise(health, fact, remedy);
+        for part in parts {
+            for warning in part.warnings().iter().filter(|warning| warning.urgency() > 0) {
+                self.add(part.finding(warning));
+            }
         }
     }
-}
-
-/// "1 of 14 RAID sets lacks", "14 of 14 RAID sets lack".
-fn lacking(some: u64, all: u64) -> String {
-    format!("{some} of {} lack{}", counted(all, "RAID set"), if some == 1 { "s" } else { "" })
-}
-
-fn count(number: u32, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// The option by which a drive is added to a group: nothing where a pool has no named ones.
@@ -377,14 +320,19 @@ pub(crate) fn to_group(state: &PoolState, group: u32) -> String {
     state.name_of_group(group).map_or_else(String::new, |name| format!(" --group {name}"))
 }
 
-/// The option by which a drive is added where sets lack one: nothing where a pool has no named groups.
-pub(crate) fn which_groups(state: &PoolState) -> String {
+/// The group that a drive is to be added to.
+pub(crate) fn add_to_group(state: &PoolState, group: u32) -> AddTo {
+    state.name_of_group(group).map_or(AddTo::Pool, |name| AddTo::Groups(vec![name.to_owned()]))
+}
+
+/// The groups that a drive is to be added to: those whose sets lack one, or any.
+pub(crate) fn lacking_groups(state: &PoolState) -> AddTo {
     let lacking: BTreeSet<u32> = state.lost_columns().map(|(set, _)| state.group_number_of(set)).collect();
-    let names = lacking.iter().map(|group| state.groups()[*group as usize].name.as_str());
+    let names = lacking.iter().map(|group| state.groups()[*group as usize].name.clone());
     match (state.has_groups(), lacking.is_empty()) {
-        (false, _) => String::new(),
-        (true, true) => " --group GROUP".to_owned(),
-        (true, false) => format!(" --group {}", names.collect::<Vec<_>>().join(" or ")),
+        (false, _) => AddTo::Pool,
+        (true, true) => AddTo::AnyGroup,
+        (true, false) => AddTo::Groups(names.collect()),
     }
 }
 
@@ -437,14 +385,16 @@ fn any_can_return(state: &PoolState) -> bool {
 
 /// Some lanes as one.
 fn together<'a>(lanes: impl Iterator<Item = &'a WriteBackStatus>) -> LaneStatus {
-    let mut all = LaneStatus { size_bytes: 0, used_bytes: 0, dirty_bytes: 0, flushing: Flushing::default() };
+    let mut all =
+        LaneStatus { size_bytes: 0, used_bytes: 0, dirty_bytes: 0, flushing: tier0_api::Flushing::default() };
+    let mut flushed = Flushing::default();
     for lane in lanes {
         all.size_bytes += lane.log_bytes;
         all.used_bytes += lane.log_used_bytes;
         all.dirty_bytes += lane.dirty_bytes;
-        all.flushing.merge(&lane.flushing);
+        flushed.merge(&lane.flushing);
     }
-    all
+    LaneStatus { flushing: flushing(flushed), ..all }
 }
 
 fn sets_status(pool: &Pool, state: &PoolState) -> SetsStatus {
@@ -470,24 +420,15 @@ fn sets_status(pool: &Pool, state: &PoolState) -> SetsStatus {
 }
 
 /// What is to be told of a log that is not on the drives that the array file names for it.
-fn log_astray(log: &LogStatus, is_lost: impl Fn(&str) -> bool) -> Option<String> {
+fn log_astray(log: &LogStatus, is_lost: impl Fn(&str) -> bool) -> Option<FindingKind> {
     let without = |some: &[String], others: &[String]| -> Vec<String> {
         some.iter().filter(|drive| !others.contains(drive)).cloned().collect()
     };
     let absent = without(&log.drives_wanted, &log.drives);
     let is_astray = !absent.is_empty() && !without(&log.drives, &log.drives_wanted).is_empty();
-    let remedy = match absent.iter().all(|drive| is_lost(drive)) {
-        true => "take it back (tier0 drive rejoin), or replace it (tier0 drive replace)",
-        false => "else correct the array file",
-    };
-    is_astray.then(|| {
-        format!(
-            "the write log lies on {}, and log_drives says {}: it moves there when {} serves and has room for it; {remedy}",
-            log.drives.join(", "),
-            log.drives_wanted.join(", "),
-            absent.join(" or ")
-        )
-    })
+    let are_lost = absent.iter().all(|drive| is_lost(drive));
+    let (on, wanted) = (log.drives.clone(), log.drives_wanted.clone());
+    is_astray.then_some(FindingKind::LogMisplaced { on, wanted, absent, are_lost })
 }
 
 /// The lanes of all shards.
@@ -535,50 +476,8 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
 
 #[cfg(test)]
 mod tests {
-    use tier0_units::ByteCount;
-
-    use tier0_pool::{Space, SpaceRules};
-
     use super::*;
-    use crate::admin::LostRange;
-
-    /// A pool that waited for a drive was to be scrubbed, or to get drives, neither of which it could do.
-    #[test]
-    fn a_paused_pool_gets_no_advice_that_it_cannot_follow() {
-        let integrity = IntegrityStatus { repaired: 1, ..IntegrityStatus::default() };
-        for is_paused in [false, true] {
-            let mut found = Findings { is_paused, ..Findings::default() };
-            found.look_at_integrity(&integrity, (0, 0), "");
-            let told = found.problems();
-            assert!(
-                told[0].contains("repaired: 1 page") && told[0].contains("scrub") != is_paused,
-                "{told:?}"
-            );
-        }
-    }
-
-    /// A paused pool that was full was to get drives, which join when it goes on.
-    #[test]
-    fn a_paused_pool_is_told_how_full_it_is_and_no_more() {
-        let space = Space {
-            extent: ByteCount(1),
-            usable: ByteCount(10),
-            used: ByteCount(10),
-            reserved: ByteCount(0),
-            promised: ByteCount(10),
-            thin: true,
-        };
-        for is_paused in [false, true] {
-            let mut found = Findings { is_paused, ..Findings::default() };
-            let part = Part { name: None, space, rules: SpaceRules::default() };
-            found.look_at_space(&[part]);
-            let told = found.problems();
-            assert!(
-                told[0].contains("the pool is full") && told[0].contains("add drives") != is_paused,
-                "{told:?}"
-            );
-        }
-    }
+    use tier0_api::LostRange;
 
     #[test]
     fn a_log_that_lies_elsewhere_is_told() {
@@ -590,19 +489,18 @@ mod tests {
                 copies: 2,
                 copies_wanted: 2,
                 dirty_bytes: 0,
-                flushing: Flushing::default(),
+                flushing: tier0_api::Flushing::default(),
                 drives: names(drives),
                 drives_wanted: names(wanted),
             };
             log_astray(&status, |drive| drive == "d1")
         };
-        let told = log(&["d0", "d2"], &["d0", "d1"]).expect("d2 is not named");
-        assert!(
-            told.contains("lies on d0, d2, and log_drives says d0, d1") && told.contains("when d1 serves")
-        );
-        assert!(told.contains("drive rejoin") && !told.contains("correct"), "the file is right: {told}");
-        let told = log(&["d0", "d1"], &["d0", "d3"]).expect("d1 is not named");
-        assert!(told.contains("correct the array file"), "{told}");
+        let are_lost = |told| match told {
+            Some(FindingKind::LogMisplaced { absent, are_lost, .. }) => (absent, are_lost),
+            told => panic!("it is not told: {told:?}"),
+        };
+        assert_eq!(are_lost(log(&["d0", "d2"], &["d0", "d1"])), (vec!["d1".to_owned()], true));
+        assert_eq!(are_lost(log(&["d0", "d1"], &["d0", "d3"])), (vec!["d3".to_owned()], false));
         for (drives, wanted) in [
             (&["d0", "d1"][..], &["d0", "d1"][..]),
             (&["d0", "d2"], &[]),
@@ -619,10 +517,10 @@ mod tests {
     fn what_was_written_anew_is_lost_no_more() {
         let range = |pages| LostRange { volume: "lun0".into(), from: 0, to: pages * 4096, pages };
         let told = |unrecoverable, lost, lost_left_off, settled| {
-            let mut found = Findings::default();
+            let mut found = Findings::of("p", false);
             let integrity =
                 IntegrityStatus { unrecoverable, lost, lost_left_off, ..IntegrityStatus::default() };
-            found.look_at_integrity(&integrity, (0, settled), "");
+            found.look_at_integrity(&integrity, (0, settled), LostPagesWay::Restore);
             found.problems()
         };
         assert!(told(5, vec![range(5)], 0, 0)[0].contains("of 5 pages;"));

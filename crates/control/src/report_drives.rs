@@ -2,42 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tier0_description::facts::DriveState;
+use tier0_api::{DriveHealth, DriveStanding, DriveState, DriveStatus, FindingKind, IoSummary, Subject};
 use tier0_drive::guard::{HealthSnapshot, Patience, Standing};
 use tier0_pool::{Member, MemberState, PoolState};
-use tier0_stats::IoSummary;
-use tier0_units::{Nanos, SECTOR_BYTES, named};
+use tier0_units::{Nanos, SECTOR_BYTES};
 
-use crate::admin::{DriveHealth, DriveStanding, DriveStatus, Health};
-use crate::pool::{can_return, replace_command};
+use crate::admin::drive_class;
+use crate::pool::can_return;
 use crate::repair::RepairPool;
 use crate::report::Findings;
 use crate::stats::PoolStats;
-
-/// What has no space left, and what to do.
-pub(crate) struct Full {
-    pub(crate) what: &'static str,
-    pub(crate) remedy: &'static str,
-    /// The part of it that a pool can follow that waits for drives.
-    pub(crate) remedy_paused: &'static str,
-}
-
-impl Full {
-    pub(crate) fn of(on_device: bool) -> Full {
-        match on_device {
-            true => Full {
-                what: "no space is left under its device, which is thin, and what holds it is full",
-                remedy: "give the device space, and it goes on by itself, or take the drive out (tier0 drive fail)",
-                remedy_paused: "give the device space",
-            },
-            false => Full {
-                what: "the file system under it is full",
-                remedy: "free space there, and it goes on by itself",
-                remedy_paused: "free space there",
-            },
-        }
-    }
-}
 
 fn seconds(time: Nanos) -> u64 {
     time.0 / Nanos::from_secs(1).0
@@ -80,7 +54,7 @@ impl RepairPool {
                 flash_cache_bytes: state.flash_cache_bytes(place),
                 holds_metadata: carriers.contains(&place),
                 leaving: member.leaving,
-                class: Some(member.class),
+                class: Some(drive_class(member.class)),
                 group: state.name_of_group(member.group).map(str::to_owned),
                 can_return: can_return(state, place) && !gone.contains(&place),
                 lost_because,
@@ -153,28 +127,9 @@ impl Findings {
             if lost.is_empty() || !all_redundant {
                 continue;
             }
-            let names: Vec<&str> = lost.iter().map(|(_, member)| member.name.as_str()).collect();
-            let purpose = match lost.iter().any(|(place, _)| state.is_for_data(*place)) {
-                true => "to have spares again",
-                false => "and the write log or the flash cache goes back there",
-            };
-            let (are, they, them, answer) = match names.len() {
-                1 => ("is", "it", "it", "answers"),
-                _ => ("are", "they", "them", "answer"),
-            };
-            let replace = format!("replace {them} ({})", replace_command(names[0]));
-            let advice = match returns {
-                true => {
-                    format!("take {them} back if {they} {answer} (tier0 drive rejoin), or {replace}")
-                }
-                false => replace,
-            };
-            let drives = named("drive", &names);
-            self.advise(
-                Health::Warning,
-                format!("{drives} {are} lost, and nothing is less redundant for that"),
-                &format!("{advice}, {purpose}"),
-            );
+            let drives = lost.iter().map(|(_, member)| member.name.clone()).collect();
+            let hold_data = lost.iter().any(|(place, _)| state.is_for_data(*place));
+            self.add(FindingKind::DrivesFailed { drives, can_return: returns, hold_data });
         }
     }
 
@@ -182,41 +137,14 @@ impl Findings {
     pub(crate) fn look_at_health(&mut self, drives: &[DriveStatus]) {
         for drive in drives.iter().filter(|drive| drive.state == DriveState::Active) {
             let Some(health) = &drive.health else { continue };
-            let (name, why) = (&drive.name, health.last_error.as_deref().unwrap_or("it does not answer"));
+            let add = |found: &mut Findings, kind| found.add_about(Subject::drive(&drive.name), kind);
             if health.standing == DriveStanding::Suspect {
-                self.add(
-                    Health::Warning,
-                    format!(
-                        "drive {name} is suspect ({why}); its commands are tried again, look at its cables and at what \
-                         the system says of it"
-                    ),
-                );
+                let error = health.last_error.clone().unwrap_or_else(|| "it does not answer".to_owned());
+                add(self, FindingKind::DriveSuspect { error });
             }
             if health.no_space {
-                let Full { what, remedy, remedy_paused } = Full::of(health.on_device);
-                let remedy = if self.is_paused { remedy_paused } else { remedy };
-                self.add(
-                    Health::Critical,
-                    format!(
-                        "drive {name}: {what}, so writes to it wait and hosts get \"no space\" when the write log is full; \
-                         {remedy}"
-                    ),
-                );
+                add(self, FindingKind::DriveFull { on_device: health.on_device });
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A device that had shrunk was told as a full file system, which it does not have.
-    #[test]
-    fn a_full_device_is_no_full_file_system() {
-        let device = Full::of(true);
-        assert!(device.what.contains("thin") && device.remedy.contains("drive fail"));
-        let file = Full::of(false);
-        assert!(file.what.contains("file system") && !file.remedy.contains("drive fail"));
     }
 }

@@ -2,33 +2,37 @@
 
 use std::rc::Rc;
 
+use tier0_api::{
+    CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
+};
 use tier0_pool::PoolState;
 use tier0_stats::IoStats;
 
 use crate::Control;
-use crate::admin::{
-    CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
-};
+use crate::admin::{flash_cache, flushing, read_cache_status};
+use crate::context::Context;
 use crate::message::command::ShardCommand;
 use crate::stats::PoolStats;
 
-impl Control {
+impl Context {
     /// What a pool has done, in all shards and for its metadata.
     pub(crate) async fn pool_stats(&self, number: usize) -> PoolStats {
         let mut stats = PoolStats::default();
-        let shards = self.context.ask_all(|reply| ShardCommand::Stats { pool: number, reply }).await;
+        let shards = self.ask_all(|reply| ShardCommand::Stats { pool: number, reply }).await;
         shards.into_iter().flatten().for_each(|shard| stats.merge(shard));
-        let metadata = &self.context.pool(number).metadata;
+        let metadata = &self.pool(number).metadata;
         let places = 0..metadata.state().members().len() as u32;
         places.for_each(|place| stats.add_drive(place, metadata.drive(place).as_ref()));
         stats
     }
+}
 
+impl Control {
     /// What all pools have done.
     pub async fn io_report(self: &Rc<Self>) -> IoReport {
         let mut pools = Vec::new();
         for (number, pool) in self.context.pools.iter().enumerate() {
-            let mut stats = self.pool_stats(number).await;
+            let mut stats = self.context.pool_stats(number).await;
             let ended = std::mem::take(&mut stats.ended_connections);
             let (connections, connections_left_out) = busiest(std::mem::take(&mut stats.connections));
             let state = pool.metadata.state();
@@ -49,8 +53,8 @@ impl Control {
                 groups: groups(&state, &stats),
                 log,
                 destage,
-                read_cache: stats.read_cache,
-                flash_cache: stats.flash_cache.filter(|_| !state.flash_cache().devices.is_empty()),
+                read_cache: stats.read_cache.map(read_cache_status),
+                flash_cache: flash_cache(&state, &stats),
                 flushing,
                 tables: vec![NamedIo { name: "tables".to_owned(), io: stats.tables.clone() }],
                 drives: drives.collect(),
@@ -92,9 +96,9 @@ fn lanes(state: &PoolState, stats: &PoolStats) -> (Vec<NamedIo>, Vec<NamedIo>, V
         .lanes
         .iter()
         .map(|(lane, one)| NamedIo { name: name("destage", *lane), io: one.destage.clone() });
-    let flushing = stats
-        .lanes
-        .iter()
-        .map(|(lane, one)| NamedFlushing { name: name("write cache", *lane), flushing: one.flushing });
+    let flushing = stats.lanes.iter().map(|(lane, one)| NamedFlushing {
+        name: name("write cache", *lane),
+        flushing: flushing(one.flushing),
+    });
     (log.collect(), destage.collect(), flushing.collect())
 }

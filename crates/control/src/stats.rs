@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use tier0_api::ConnectionIo;
 use tier0_cache::{Flushing, ReadCacheStatus};
 use tier0_drive::DriveHandle;
 use tier0_flash_cache::FlashCacheStatus;
 use tier0_stats::IoStats;
-
-use crate::admin::ConnectionIo;
 
 /// Counters of a pool.
 #[derive(Default)]

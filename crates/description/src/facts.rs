@@ -4,13 +4,12 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
 use tier0_pool::{CacheSwitches, DriveClass, Member, MemberState, PoolState, SetGroup, SpaceRules};
 use tier0_units::{SECTOR_BYTES, WriteCache};
 use uuid::Uuid;
 
 /// A pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolFacts {
     /// Its name.
     pub name: String,
@@ -37,23 +36,20 @@ pub struct PoolFacts {
     /// Parts of the log: one for each shard that the array was created for.
     pub log_parts: usize,
     /// The groups of its sets where they have names; none where all sets are as above.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set_groups: Vec<GroupFacts>,
     /// Its drives, those that are lost included.
     pub drives: Vec<DriveFacts>,
     /// Its volumes.
     pub volumes: Vec<VolumeFacts>,
     /// Its switches over the caches of its volumes.
-    #[serde(default)]
     pub cache: CacheSwitches,
     /// When the administrator is told that it fills, and what thin volumes do not get; none of drives that no server
     /// serves.
-    #[serde(default)]
     pub space: Option<SpaceRules>,
 }
 
 /// A group of a pool's sets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupFacts {
     /// Its name; empty for a pool that is a single group.
     pub name: String,
@@ -72,52 +68,42 @@ pub struct GroupFacts {
 }
 
 /// A drive.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveFacts {
     /// Its name.
     pub name: String,
     /// Its identity in the pool; none from a server that does not tell it.
-    #[serde(default)]
     pub id: Option<Uuid>,
     /// Where it is, or was last.
     pub path: Option<PathBuf>,
     /// Where it was when the server opened it, if its file was moved since.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<PathBuf>,
     /// Whether its file was deleted, so that it is gone when the server ends.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
     /// Whether something else lies where the server opened it: its file was moved or deleted, or the path leads elsewhere.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaced: bool,
     /// Whether what it lies on ends before the size that it had, so that a start does not recognise it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_short: bool,
     /// What kind of drive it is; none from a server that does not tell it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<DriveClass>,
     /// Its size.
     pub size_bytes: u64,
     /// Where it stands.
     pub state: DriveState,
     /// Whether all that it holds is being copied to others, after which it is forgotten.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaving: bool,
     /// Whether it may hold data of volumes.
     pub for_data: bool,
     /// Whether it holds a copy of the write log.
     pub for_log: bool,
     /// What it holds of the flash read cache.
-    #[serde(default, skip_serializing_if = "is_none")]
     pub flash_cache_bytes: u64,
     /// The group whose sets it has columns of, where its pool has named ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
 }
 
 /// Where a drive stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriveState {
     /// In service.
     Active,
@@ -128,7 +114,7 @@ pub enum DriveState {
 }
 
 /// A volume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeFacts {
     /// Its name.
     pub name: String,
@@ -139,10 +125,8 @@ pub struct VolumeFacts {
     /// When its writes are acknowledged.
     pub write_cache: WriteCache,
     /// Whether its reads use the read cache.
-    #[serde(default = "on")]
     pub read_cache: bool,
     /// The group of sets that it lies on, where its pool has named ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
 }
 
@@ -256,14 +240,6 @@ impl GroupFacts {
             named.filter(|(spares, drives)| may_be(*spares, *drives)).map_or(least, |(spares, _)| spares);
         created.min(members.saturating_sub(self.set_size) as u64) as u32
     }
-}
-
-fn is_none(bytes: &u64) -> bool {
-    *bytes == 0
-}
-
-fn on() -> bool {
-    true
 }
 
 fn volume(state: &PoolState, volume: &tier0_pool::Volume) -> VolumeFacts {

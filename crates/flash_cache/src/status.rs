@@ -1,9 +1,7 @@
 //! What a flash cache has done, and how it stands.
 
-use serde::{Deserialize, Serialize};
-
 /// What a flash cache has done since the start, and how it stands. Those of shards add up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlashCacheStatus {
     /// Reads that were answered.
     pub hits: u64,
@@ -38,7 +36,6 @@ pub struct FlashCacheStatus {
     /// Devices that serve.
     pub devices: u64,
     /// Those of them that are not asked at the moment, because several reads in a row took too long.
-    #[serde(default)]
     pub devices_paused: u64,
     /// Devices that failed or were too slow, and serve no more.
     pub devices_off: u64,
@@ -114,15 +111,6 @@ impl FlashCacheStatus {
         self.counters().into_iter().zip(other.counters()).for_each(|(own, other)| *own += *other);
         self.levels().into_iter().zip(other.levels()).for_each(|(own, other)| *own += *other);
     }
-
-    /// What has been done since `earlier`, which is an older state of the same cache, and how it stands now.
-    #[must_use]
-    pub fn since(&self, earlier: &FlashCacheStatus) -> FlashCacheStatus {
-        let (mut since, mut earlier) = (*self, *earlier);
-        let pairs = since.counters().into_iter().zip(earlier.counters());
-        pairs.for_each(|(now, then)| *now = now.saturating_sub(*then));
-        since
-    }
 }
 
 #[cfg(test)]
@@ -130,11 +118,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_add_up_and_are_told_since_a_time() {
+    fn counts_add_up() {
         let earlier = FlashCacheStatus { hits: 2, bytes: 10, ..FlashCacheStatus::default() };
         let now = FlashCacheStatus { hits: 5, misses: 1, bytes: 8, ..FlashCacheStatus::default() };
-        let since = now.since(&earlier);
-        assert_eq!((since.hits, since.misses, since.bytes), (3, 1, 8));
         let mut sum = now;
         sum.merge(&earlier);
         assert_eq!((sum.hits, sum.bytes, sum.lookups()), (7, 18, 8));

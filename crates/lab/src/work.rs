@@ -1,8 +1,7 @@
 //! What an array did for a load, as its own counters tell: `tier0 iostat` shows the same of one that serves.
 
 use serde::{Deserialize, Serialize};
-use tier0_cache::ReadCacheStatus;
-use tier0_control::admin::{FlushCounts, Flushed, IoReport, NamedFlushing, NamedIo, PoolIo};
+use tier0_api::{FlushCounts, Flushed, IoReport, NamedFlushing, NamedIo, PoolIo, ReadCacheStatus};
 use tier0_stats::{IoStats, OpStats};
 use tier0_units::Nanos;
 
@@ -229,7 +228,7 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
-    use tier0_control::admin::Flushing;
+    use tier0_api::Flushing;
 
     use super::*;
 

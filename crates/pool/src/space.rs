@@ -15,10 +15,6 @@ use crate::state::PoolState;
 /// act.
 const WARN_AT: [u8; 3] = [80, 90, 95];
 
-/// What helps a pool that fills.
-const MORE: &str =
-    "discard what is not needed, delete clones, or add drives (tier0 drive add, tier0 pool grow)";
-
 /// How much of a pool is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
@@ -271,29 +267,6 @@ impl SpaceWarning {
             SpaceWarning::Filling { at, .. } => *at,
             SpaceWarning::AtReserve { .. } => 101,
             SpaceWarning::Full => 102,
-        }
-    }
-
-    /// The fact about `what`, as "the pool", and the remedy.
-    pub fn in_two(&self, what: &str) -> (String, &'static str) {
-        match self {
-            SpaceWarning::Full => (
-                format!("{what} is full: writes to new space fail, and to what a volume shares with a clone"),
-                MORE,
-            ),
-            SpaceWarning::AtReserve { free, reserve } => (
-                format!(
-                    "{what} has {free} free and keeps {reserve}: writes to new space of thin volumes fail"
-                ),
-                "discard what is not needed, add drives, or lower the reserve (tier0 pool reserve)",
-            ),
-            SpaceWarning::Filling { percent, taken, usable, .. } => {
-                (format!("{what} is {percent} % full ({taken} of {usable})"), MORE)
-            }
-            SpaceWarning::Overcommitted { promised, usable } => {
-                let fact = format!("{what} has {usable}, and {promised} are promised to volumes");
-                (fact, "watch how it fills")
-            }
         }
     }
 

@@ -1,11 +1,10 @@
 //! The array itself as the system under test.
 
+use tier0_api::{AdminReply, AdminRequest, DriveState, PoolStatus};
 use tier0_array::engine::{self, Engine, Repartition, StartOptions};
 use tier0_array::open::recover::{ByteRange, VolumeLoss, recover_drives};
 use tier0_array::{ArrayError, Volume};
 use tier0_cache::ReadCacheOptions;
-use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus};
-use tier0_description::facts::DriveState;
 use tier0_description::{
     Description, DriveDescription, FlashCacheDescription, GroupDescription, PoolDescription,
     VolumeDescription,
@@ -370,7 +369,7 @@ impl Running for RunningArray {
 
     async fn status(&self) -> Status {
         let (pool, sentence) = self.pool().await;
-        let named = |wanted: &dyn Fn(&tier0_control::admin::DriveStatus) -> bool| -> Vec<String> {
+        let named = |wanted: &dyn Fn(&tier0_api::DriveStatus) -> bool| -> Vec<String> {
             pool.drives.iter().filter(|drive| wanted(drive)).map(|drive| drive.name.clone()).collect()
         };
         let log_whole = pool.log.as_ref().is_none_or(|log| log.copies >= log.copies_wanted);
@@ -442,8 +441,11 @@ impl Running for RunningArray {
             }
             Admin::SizeFlashCache { chunklets } => {
                 let (pool, _) = self.pool().await;
-                let holders =
-                    pool.drives.iter().filter(|drive| drive.class == Some(DriveClass::Flash)).count();
+                let holders = pool
+                    .drives
+                    .iter()
+                    .filter(|drive| drive.class == Some(tier0_api::DriveClass::Flash))
+                    .count();
                 let size = ByteCount(chunklets * holders as u64 * self.chunklet_bytes);
                 self.ask(AdminRequest::PoolFlashCache { pool: None, size, drives: Vec::new() }).await
             }

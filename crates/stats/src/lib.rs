@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`recorder`] | counters of one thread, fed by the shard that does the work |
 //! | [`io`] | what they have come to: merged from all shards, subtracted from what came later, sent as JSON |
-//! | [`summary`] | the same in a few figures |
 //! | [`latencies`] | a distribution of latencies, exact to 1 % |
 //!
 //! Counters only grow, from the start of the array on: a caller that wants rates asks twice and subtracts. Nothing here
@@ -13,9 +12,7 @@
 pub mod io;
 pub mod latencies;
 pub mod recorder;
-pub mod summary;
 
 pub use io::{IoStats, OpStats};
 pub use latencies::Latencies;
 pub use recorder::{IoRecorder, Op};
-pub use summary::{IoSummary, OpSummary};

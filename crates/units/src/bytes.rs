@@ -26,6 +26,9 @@ const UNITS: [(&str, u64); 13] = [
     ("B", 1),
 ];
 
+/// In units below this one, a size of more than four digits is rounded to the next one: nobody reads `1048560KiB`. Larger units
+/// are those of whole drives, as `14400GB`.
+const EXACT_BELOW: u64 = 1_000_000_000;
 /// How many of them are binary.
 const BINARY: usize = 6;
 
@@ -124,8 +127,9 @@ impl FromStr for ByteCount {
 }
 
 impl fmt::Display for ByteCount {
-    /// Exact in the largest unit that divides it (`8KiB`, `300GB`), else with two decimals of a binary unit. Always exact with
-    /// `{:#}`, which is for messages that compare sizes: rounded, a wrong one may look like a right one.
+    /// Exact in the largest unit that divides it (`8KiB`, `300GB`) if that is readable, else with two decimals of a binary unit:
+    /// `16380KiB` is 16.00MiB to a reader. Always exact with `{:#}`, which is for messages that compare sizes: rounded, a wrong
+    /// one may look like a right one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.alternate() {
             return f.pad(&self.exact());
@@ -135,7 +139,7 @@ impl fmt::Display for ByteCount {
             factor > 1
                 && factor != 1_000
                 && self.0.is_multiple_of(factor)
-                && (1..100_000).contains(&(self.0 / factor))
+                && (1..if factor < EXACT_BELOW { 10_000 } else { 100_000 }).contains(&(self.0 / factor))
         };
         let text = if let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| exact(*factor)) {
             format!("{}{unit}", self.0 / factor)
@@ -232,5 +236,11 @@ mod tests {
         assert_eq!(ByteCount::gb(300).to_string(), "300GB");
         assert_eq!(ByteCount(0).to_string(), "0B");
         assert_eq!(ByteCount(1_234_567).to_string(), "1.18MiB");
+        // Four digits at most in KiB and MiB.
+        assert_eq!(ByteCount::kib(9_999).to_string(), "9999KiB");
+        assert_eq!(ByteCount::kib(16_368).to_string(), "15.98MiB");
+        assert_eq!(ByteCount::kib((1 << 20) - 16).to_string(), "1023.98MiB");
+        assert_eq!(ByteCount::mib(15_999).to_string(), "15.62GiB");
+        assert_eq!(ByteCount::gb(14_400).to_string(), "14400GB");
     }
 }

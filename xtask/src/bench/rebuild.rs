@@ -6,11 +6,11 @@
 use std::rc::Rc;
 
 use clap::Args;
+use tier0_api::{AdminReply, AdminRequest, PoolStatus};
 use tier0_array::engine::{Born, Engine};
 use tier0_array::simulated::{ModelShelf, build};
 use tier0_block::BlockTarget;
 use tier0_catalog::Catalog;
-use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_description::Description;
 use tier0_units::{Lba, Nanos};
 use tier0_workload::run::LoadRun;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tier0_control::admin::{AdminReply, AdminRequest, Status};
+use tier0_api::{AdminReply, AdminRequest, Status};
 use tier0_description::{Description, Remnant};
 use tier0_world::real::listens;
 

@@ -5,13 +5,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
+use tier0_api::envelope::AnyEnvelope;
+use tier0_api::{AdminReply, AdminRequest, ApiVersion, OtherVersion, ReplyEnvelope, RequestEnvelope};
 use tier0_array::ArrayError;
-use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_description::Description;
 use tier0_drive::OpenError;
 use tier0_world::real::listens;
 
-use super::Envelope;
 use super::connecting::connected;
 use crate::failure::Failure;
 use crate::holder::silent_server;
@@ -139,7 +139,7 @@ fn ask_once(path: &Path, array: Option<&str>, request: &AdminRequest) -> Result<
         .set_read_timeout(Some(limit))
         .and_then(|()| stream.set_write_timeout(Some(limit)))
         .map_err(unusable)?;
-    let envelope = Envelope { array: array.map(str::to_owned), request: request.clone() };
+    let envelope = RequestEnvelope::new(array.map(str::to_owned), request.clone());
     let mut line = serde_json::to_string(&envelope).expect("a request can be written as JSON");
     line.push('\n');
     let mut reply = String::new();
@@ -165,12 +165,24 @@ fn ask_once(path: &Path, array: Option<&str>, request: &AdminRequest) -> Result<
             };
         }
     }
-    let reply = serde_json::from_str(&reply).map_err(|_| {
-        Failure::Run(
-            "cannot parse the server's reply; check that server and client have the same version".into(),
-        )
-    })?;
-    Ok(Asked::Answered(reply))
+    read(&reply).map(Asked::Answered)
+}
+
+/// The reply in a line of the server, which may speak another version.
+fn read(line: &str) -> Result<AdminReply, Failure> {
+    let unreadable = |error: serde_json::Error| {
+        Failure::Run(format!("cannot parse the server's reply ({error}); check its log, and try again"))
+    };
+    let any: AnyEnvelope = serde_json::from_str(line).map_err(unreadable)?;
+    match any {
+        AnyEnvelope { api: ApiVersion::CURRENT, .. } => {
+            serde_json::from_str(line).map(|envelope: ReplyEnvelope| envelope.reply).map_err(unreadable)
+        }
+        AnyEnvelope { refused: Some(text), .. } => Ok(AdminReply::Refused(text)),
+        AnyEnvelope { api: server, .. } => {
+            Err(Failure::Input(OtherVersion { client: ApiVersion::CURRENT, server }.to_string()))
+        }
+    }
 }
 
 /// A server that is there has said nothing for so long; `later` is what may come of the request all the same.
@@ -237,4 +249,23 @@ fn is_denied(error: &ArrayError) -> bool {
 
 fn control_path(description: &Description) -> &Path {
     description.control.as_deref().expect("an array file that was read has a control socket's path")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_of_another_version_is_told_as_that() {
+        let done = read(r#"{"api":1,"done":"it is done"}"#).expect("it is of this version");
+        assert_eq!(done, AdminReply::Done("it is done".into()));
+        for (reply, server) in
+            [(r#"{"done":"it is done"}"#, "version 0"), (r#"{"api":9,"danced":[]}"#, "version 9")]
+        {
+            let told = read(reply).expect_err("it is of another version").text().unwrap_or_default();
+            assert!(told.contains("version 1") && told.contains(server), "{told}");
+        }
+        let refused = read(r#"{"api":9,"refused":"use version 9"}"#).expect("every version can refuse");
+        assert_eq!(refused, AdminReply::Refused("use version 9".into()));
+    }
 }

@@ -1,25 +1,12 @@
 //! The control socket: how the administration verbs reach an array that is being served.
 //!
-//! One request and one reply per connection, each one line of JSON (`tier0_control::admin`). A user who may connect to
+//! One request and one reply per connection, each one line of JSON (`tier0_api::envelope`). A user who may connect to
 //! the socket may do everything: it is its owner's alone, unless the array file says more.
 
 mod addressee;
 mod client;
 mod connecting;
 mod server;
-
-use serde::{Deserialize, Serialize};
-use tier0_control::admin::AdminRequest;
-
-/// A request, and whom it is for.
-#[derive(Deserialize, Serialize)]
-struct Envelope {
-    /// The name of the array that is meant; whichever is served where none is given.
-    #[serde(default)]
-    array: Option<String>,
-    #[serde(flatten)]
-    request: AdminRequest,
-}
 
 pub(crate) use addressee::{Addressee, misunderstood};
 pub(crate) use client::{ask_if_served, check_not_served, served_already, served_instead};

@@ -4,13 +4,13 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::rc::Rc;
 
-use tier0_control::admin::{AdminReply, AdminRequest};
+use tier0_api::envelope::AnyEnvelope;
+use tier0_api::{AdminReply, AdminRequest, ApiVersion, OtherVersion, ReplyEnvelope, RequestEnvelope};
 use tier0_target::Throttle;
 use tier0_units::Nanos;
 use tier0_world::net::{Listener, PeerAddress, Socket};
 use tier0_world::{Gather, World};
 
-use super::Envelope;
 use crate::failure::Failure;
 use crate::sockets::Access;
 
@@ -108,21 +108,43 @@ where
     F: Future<Output = AdminReply>,
 {
     let Some(line) = read_line(&socket).await else { return };
-    let reply = match serde_json::from_slice(&line) {
-        Ok(Envelope { array: Some(meant), .. }) if meant != array => AdminReply::Refused(format!(
-            "this control socket belongs to array {array:?}, but the array file describes {meant:?}; use the \
+    let mut bytes = match read(&line) {
+        Ok(RequestEnvelope { array: Some(meant), .. }) if meant != array => {
+            to_bytes(AdminReply::Refused(format!(
+                "this control socket belongs to array {array:?}, but the array file describes {meant:?}; use the \
              right array file, or correct array.control"
-        )),
-        Ok(Envelope { request, .. }) => answer(request).await,
-        Err(error) => AdminReply::Refused(format!(
-            "cannot parse the request ({error}); use a client of the same version as the server"
-        )),
+            )))
+        }
+        Ok(RequestEnvelope { request, .. }) => to_bytes(answer(request).await),
+        Err(bytes) => bytes,
     };
-    let mut bytes = serde_json::to_vec(&reply).expect("a reply can be written as JSON");
     bytes.push(b'\n');
     let mut gather = Box::new(Gather::new());
     gather.push_header(&bytes);
     let _ = socket.send(gather).await;
+}
+
+/// The request in a line of a client, which may speak another version; else what the client is told.
+fn read(line: &[u8]) -> Result<RequestEnvelope, Vec<u8>> {
+    let client = serde_json::from_slice(line).map_or(ApiVersion::CURRENT, |any: AnyEnvelope| any.api);
+    let refused = match client {
+        ApiVersion::CURRENT => match serde_json::from_slice(line) {
+            Ok(envelope) => return Ok(envelope),
+            Err(error) => AdminReply::Refused(format!(
+                "cannot parse the request ({error}); send a request of API version {client}, as \"tier0\" does"
+            )),
+        },
+        _ => AdminReply::Refused(OtherVersion { client, server: ApiVersion::CURRENT }.to_string()),
+    };
+    Err(match client {
+        // Clients that name no version do not know an envelope of replies either.
+        ApiVersion::UNNAMED => serde_json::to_vec(&refused).expect("a reply can be written as JSON"),
+        _ => to_bytes(refused),
+    })
+}
+
+fn to_bytes(reply: AdminReply) -> Vec<u8> {
+    serde_json::to_vec(&ReplyEnvelope::new(reply)).expect("a reply can be written as JSON")
 }
 
 async fn read_line(socket: &Socket) -> Option<Vec<u8>> {
@@ -139,4 +161,26 @@ async fn read_line(socket: &Socket) -> Option<Vec<u8>> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client of another version was told that its request could not be parsed.
+    #[test]
+    fn a_client_of_another_version_is_told_both() {
+        let told =
+            |line: &str| read(line.as_bytes()).map_err(|bytes| String::from_utf8(bytes).expect("UTF-8"));
+        let request = told(r#"{"api":1,"array":"a","request":"status"}"#).expect("it is of this version");
+        assert_eq!(request, RequestEnvelope::new(Some("a".into()), AdminRequest::Status));
+        let refused = told(r#"{"array":"a","request":"status"}"#).expect_err("it names no version");
+        assert!(refused.starts_with(r#"{"refused":"the command speaks API version 0 "#), "{refused}");
+        let refused = told(r#"{"api":9,"request":"dance"}"#).expect_err("it is of another version");
+        assert!(refused.starts_with(r#"{"api":1,"refused":"the command speaks API version 9 "#), "{refused}");
+        assert!(refused.contains("API version 1;"), "{refused}");
+        for wrong in ["{", "", r#"{"api":1,"request":"dance"}"#] {
+            assert!(told(wrong).expect_err("it is no request").contains("cannot parse the request"));
+        }
+    }
 }

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_control::admin::{AdminReply, AdminRequest, DriveStatus, PoolStatus, Status};
+use tier0_api::{AdminReply, AdminRequest, DriveClass, DriveState, DriveStatus, PoolStatus, Status};
 use tier0_description::Description;
-use tier0_description::facts::DriveState;
-use tier0_pool::{DriveClass, Space};
+use tier0_pool::Space;
 use tier0_units::{ByteCount, counted, named};
 
 use super::config::facts;

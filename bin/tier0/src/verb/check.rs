@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use tier0_api::{AdminReply, AdminRequest};
 use tier0_array::ArrayError;
 use tier0_array::open::{
     Displaced, OpenOptions, PoolLayout, Rehearsal, is_virtual, look_at_places, look_for_copies, rehearse,
     rehearse_creation, witness_fault,
 };
-use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_description::facts::PoolFacts;
 use tier0_description::{Description, Finding, ListenAddress};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use tier0_control::admin::{AdminReply, AdminRequest};
+use tier0_api::{AdminReply, AdminRequest, ApiVersion};
+use tier0_control::admin::facts_of;
 use tier0_description::facts::PoolFacts;
 use tier0_description::{Description, ListenAddress, Remnant};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
@@ -51,8 +52,9 @@ pub(crate) struct Config {
 /// The same for JSON.
 #[derive(Serialize)]
 struct Facts<'a> {
+    api: ApiVersion,
     array: &'a str,
-    pools: Vec<PoolFacts>,
+    pools: Vec<tier0_api::PoolFacts>,
 }
 
 /// Prints it.
@@ -70,8 +72,9 @@ pub(crate) fn run(verb: &Config) -> Result<(), Failure> {
         }
     };
     if verb.json {
-        return print(&json(&Facts { array: &description.name, pools }));
+        return print(&json(&Facts { api: ApiVersion::CURRENT, array: &description.name, pools }));
     }
+    let pools: Vec<PoolFacts> = pools.into_iter().map(facts_of).collect();
     let (actual, remarks) = description.actual(&pools).map_err(Failure::Run)?;
     let heading = "# The running array, printed by \"tier0 config\". Default values are written out.\n";
     print(&format!("{heading}{lack}{}", actual.to_text(&remarks)))
@@ -120,7 +123,7 @@ fn check_is_not_stdout(array: &Path) -> Result<(), Failure> {
 pub(super) fn facts(description: &Description) -> Result<Option<Vec<PoolFacts>>, Failure> {
     match ask_if_served(description, &AdminRequest::Describe)? {
         None => Ok(None),
-        Some(AdminReply::Described(pools)) => Ok(Some(pools)),
+        Some(AdminReply::Described(pools)) => Ok(Some(pools.into_iter().map(facts_of).collect())),
         Some(_) => Err(misunderstood()),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jiff::{Span, SpanRelativeTo, Timestamp, civil, tz};
-use tier0_control::admin::Severity;
+use tier0_api::Severity;
 use tier0_description::{Description, Remnant, moved_events};
 use tier0_units::counted;
 
@@ -21,6 +21,8 @@ Examples:
   tier0 events array.toml --severity warning
       warnings (!) and critical events (!!) only
   tier0 events array.toml --since 2026-11-24T18:00:00Z --json | jq -r .[].what
+  tier0 events array.toml --json | jq '.[] | select(.id == \"drive-failed\")'
+      failed drives; docs/api/events.md lists the ids
 
 Times are UTC. Events are read from the event file that the server writes
 (array.events in the array file; default: next to it), so the command also works

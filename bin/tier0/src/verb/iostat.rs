@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_control::admin::{
-    AdminReply, AdminRequest, ConnectionIo, FlashCacheStatus, Flushing, IoReport, NamedFlushing, NamedIo,
-    PoolIo, ReadCacheStatus,
+use tier0_api::{
+    AdminReply, AdminRequest, ApiVersion, ConnectionIo, FlashCacheStatus, Flushing, IoReport, IoSummary,
+    NamedFlushing, NamedIo, PoolIo, ReadCacheStatus,
 };
-use tier0_stats::{IoStats, IoSummary, Latencies, OpStats};
+use tier0_stats::{IoStats, Latencies, OpStats};
 use tier0_units::{ByteCount, Nanos, counted};
 
 use crate::control::{Addressee, misunderstood};
@@ -113,6 +113,8 @@ fn pause(time: Duration) {
 /// What was done between two looks.
 #[derive(Serialize)]
 struct Rates {
+    /// The version of the contract that the figures are of.
+    api: ApiVersion,
     /// The time between them.
     seconds: f64,
     pools: Vec<PoolRates>,
@@ -188,7 +190,11 @@ impl Rates {
             }
         };
         let time = now.at_ns - if is_same_run { before.at_ns } else { 0 };
-        Rates { seconds: Nanos(time).as_secs_f64(), pools: now.pools.iter().map(pool).collect() }
+        Rates {
+            api: ApiVersion::CURRENT,
+            seconds: Nanos(time).as_secs_f64(),
+            pools: now.pools.iter().map(pool).collect(),
+        }
     }
 
     fn text(&self) -> String {
@@ -405,7 +411,7 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tier0_control::admin::{FlushCounts, Flushed};
+    use tier0_api::{FlushCounts, Flushed};
 
     use super::*;
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use tier0_api::{Event, EventId, EventKind, Severity, Subject};
 use tier0_array::open::recover::{ByteRange, DriveRole, Recovery, Role, VolumeLoss, recover};
 use tier0_array::open::{OpenOptions, rehearse};
-use tier0_control::admin::{Event, Severity};
 use tier0_description::{Description, moved_events};
 use tier0_units::{ByteCount, counted};
 
@@ -186,9 +186,7 @@ fn note_earlier(description: &Description, pools: &mut [Recovery]) {
     for one in pools {
         let thing = format!("pool {}", one.pool);
         let is_loss = |event: &&KeptEvent| {
-            event.thing == thing
-                && event.severity == Severity::Critical
-                && event.what.starts_with(history::RECOVERED)
+            event.thing == thing && event.severity == Severity::Critical && event.is(EventId::ArrayRecovered)
         };
         let Some(event) = events.iter().rfind(is_loss) else { continue };
         one.notes.push(format!("{EARLIER} (event of {}: {})", event.time.strftime("%F %TZ"), event.what));
@@ -206,24 +204,9 @@ fn leave_events(description: &Description, pools: &[Recovery]) {
 }
 
 fn event(one: &Recovery) -> Event {
-    let harmed: Vec<&str> =
-        one.volumes.iter().filter(|volume| !volume.is_nothing()).map(|volume| volume.name.as_str()).collect();
-    let (severity, end, remedy) = match harmed.as_slice() {
-        [] => (Severity::Warning, "; no volume has lost anything".to_owned(), ""),
-        names => (
-            Severity::Critical,
-            format!("; volumes that may have lost something: {}", names.join(", ")),
-            "check what uses them, or restore a backup",
-        ),
-    };
-    Event {
-        age_s: 0,
-        severity,
-        thing: format!("pool {}", one.pool),
-        what: format!("{}{end}", history::RECOVERED),
-        remedy: remedy.to_owned(),
-        original: None,
-    }
+    let harmed = one.volumes.iter().filter(|volume| !volume.is_nothing()).map(|volume| volume.name.clone());
+    let volumes_harmed = harmed.collect();
+    Event::new(Subject::pool(&one.pool), &EventKind::ArrayRecovered { volumes_harmed })
 }
 
 /// Whether a start opens what was assembled.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
+use tier0_api::EventKind;
 use tier0_array::open::{OpenArray, OpenOptions, open};
-use tier0_control::admin::Severity;
 use tier0_description::{Description, ListenAddress};
 use tier0_nbd::server::DEFAULT_TCP_ADDRESS;
 use tier0_units::counted;
@@ -16,7 +16,7 @@ use tier0_world::real::Backend;
 use crate::addresses::{self, Patience};
 use crate::control::{Unserved, served_already};
 use crate::failure::Failure;
-use crate::history::{ENDED, Keeper, Served};
+use crate::history::{Keeper, Served};
 use crate::mounting::{commands, uri};
 use crate::output::{align_right, json, print, rendered, table};
 use crate::serving::Service;
@@ -155,19 +155,17 @@ impl Diary {
             .ok()?;
         array.tell_events(keeper.sender());
         troubles.tell_to(keeper.sender());
-        let (version, process) = (env!("CARGO_PKG_VERSION"), std::process::id());
-        troubles.tell(Severity::Info, format!("served by tier0 {version}, process {process}"));
+        let (version, process) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
+        troubles.tell(&EventKind::ServerStarted { version, process });
         let warnings = array.warnings().iter().chain(array.doubts());
-        warnings.for_each(|warning| troubles.tell(Severity::Warning, warning.clone()));
+        warnings.for_each(|text| troubles.tell(&EventKind::StartWarning { text: text.clone() }));
         Some(Diary { troubles: troubles.clone(), keeper })
     }
 
     /// Tells how the server has ended.
     fn tell_end(&self, served: &Result<(), Failure>) {
-        match served.as_ref().err().and_then(Failure::text) {
-            None => self.troubles.tell(Severity::Info, ENDED),
-            Some(why) => self.troubles.tell(Severity::Critical, format!("{ENDED}: {why}")),
-        }
+        let error = served.as_ref().err().and_then(Failure::text);
+        self.troubles.tell(&EventKind::ServerEnded { error });
     }
 
     /// Ends when all is written. All other senders of events are gone.

@@ -150,8 +150,7 @@ fn a_drive_is_there_once_and_has_failed_since_it_did() {
 /// How long ago it was told that a drive is lost.
 fn lost_event(status: &serde_json::Value) -> Option<u64> {
     let events = status["events"].as_array().expect("events");
-    let lost =
-        |event: &&serde_json::Value| event["what"].as_str().is_some_and(|what| what.starts_with("lost"));
+    let lost = |event: &&serde_json::Value| event["id"] == "drive-failed";
     events.iter().find(lost)?["age_s"].as_u64()
 }
 

@@ -45,7 +45,7 @@ fn copies_in_the_places_of_moved_drives_are_told_before_and_after_the_end() {
     let server = served(home);
     swap(home);
     let (code, status) = says(home, &["status", "array.toml"]);
-    assert!(code == Some(5) && status.contains("another file lies there"), "{status}");
+    assert!(code == Some(5) && status.contains("another file is there"), "{status}");
     let (_, checked) = says(home, &["check", "array.toml"]);
     assert!(checked.contains("is now a copy of it") && checked.contains("move it back"), "{checked}");
     // At once: no look every so often has seen it.
@@ -87,7 +87,7 @@ fn copies_behind_a_link_that_leads_elsewhere_are_told() {
     assert_eq!(says(home, &["status", "array.toml"]).0, Some(0));
     link("two");
     let (code, status) = says(home, &["status", "array.toml"]);
-    assert!(code == Some(5) && status.contains("another file lies there"), "{status}");
+    assert!(code == Some(5) && status.contains("another file is there"), "{status}");
     let (_, checked) = says(home, &["check", "array.toml"]);
     assert!(checked.contains("is now a copy of it"), "{checked}");
     assert_eq!(server.interrupt(), Some(0));
@@ -121,7 +121,7 @@ fn copies_renamed_over_one_of_two_names_are_told() {
     }
     let (code, status) = says(home, &["status", "array.toml"]);
     assert!(code == Some(5) && status.contains("does not lead to its file any more"), "{status}");
-    assert!(status.contains("another file lies there") && status.contains("undo the rename"), "{status}");
+    assert!(status.contains("another file is there") && status.contains("undo the rename"), "{status}");
     let (_, checked) = says(home, &["check", "array.toml"]);
     assert!(checked.contains("is now a copy of it") && checked.contains("undo the rename"), "{checked}");
     assert!(!checked.contains("is a copy of drive"), "the original is none: {checked}");

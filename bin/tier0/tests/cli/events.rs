@@ -19,23 +19,29 @@ fn events_outlive_their_server() {
     let scene = Scene::of("raid5", 3);
     let array = scene.array().to_owned();
     succeed(&["drive", "fail", &array, "d1", "--yes"]);
-    scene.status_when(|status| status["events"].to_string().contains("it was taken out"));
+    scene.status_when(|status| status["events"].to_string().contains("taken out by an administrator"));
     let directory = scene.stop_and_keep();
     let told = whats(&["events", &array]);
     assert!(told[0].starts_with("array test: served by tier0"), "{told:?}");
-    assert!(told.iter().any(|line| line.starts_with("drive d1: lost (it was taken out)")), "{told:?}");
+    assert!(
+        told.iter().any(|line| line.starts_with("drive d1: failed (taken out by an administrator)")),
+        "{told:?}"
+    );
     assert_eq!(told.last().map(String::as_str), Some("array test: its server has ended"));
     let served = Served::start(std::path::Path::new(&array), directory.path());
     // The start itself has something to say.
     let mut following = Background::start(&["events", &array, "--follow", "--severity", "warning"]);
     let line = following.read_until(|line| line.contains("\"d1\""));
-    assert!(line.contains("Z !! drive d1: lost") && line.contains("Z ! array test: drive \"d1\""), "{line}");
+    assert!(
+        line.contains("Z !! drive d1: failed") && line.contains("Z ! array test: drive \"d1\""),
+        "{line}"
+    );
     served.stop();
     // A shell that starts the tests in the background has them ignore Ctrl-C.
     following.signal(Signal::TERM);
     following.end();
     let critical = whats(&["events", &array, "--severity", "critical"]);
-    assert!(critical.iter().all(|line| line.contains("lost")), "{critical:?}");
+    assert!(critical.iter().all(|line| line.contains("failed")), "{critical:?}");
     assert!(whats(&["events", &array, "--since", "2030-01-01"]).is_empty());
     // That there is no room for a rebuild is found while the server ends.
     let of_start = |what: &&String| !what.contains("cannot be rebuilt");
@@ -129,11 +135,11 @@ fn what_befalls_drives_and_rebuilds_is_kept() {
         assert!(whats(&["events", array]).iter().any(|what| what.contains(words)), "{words} is not kept");
     };
     succeed(&["drive", "fail", array, "d1", "--yes"]);
-    has("cannot be rebuilt: no spare chunklet is there");
+    has("cannot be rebuilt: no drive has a spare chunklet");
     let path = scene.at("d9.img");
     succeed(&["drive", "add", array, "--name", "d9", "--path", text(&path), "--size", "64MiB"]);
     has("a rebuild has begun");
-    has("every set is whole, and nothing is rebuilt");
+    has("every set is whole, and no rebuild is running");
     std::fs::rename(scene.at("d0.img"), scene.at("away.img")).expect("a file");
     file(scene.directory(), "d0.img", "of somebody");
     has("its file was moved from");

@@ -2,6 +2,8 @@
 
 mod admin;
 mod advice;
+mod api;
+
 mod arrays;
 mod bad_input;
 mod broken_file;

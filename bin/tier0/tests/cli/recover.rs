@@ -132,7 +132,7 @@ fn a_recovery_with_loss_is_remembered() {
     );
     succeed(&["pool", "recover", text(&array), "--accept-loss", "--yes"]);
     let told = succeed(&["pool", "recover", text(&array)]).replace("\n    ", " ");
-    for words in ["no further loss", "losses of an earlier recovery are not listed", "lost something: lun0"] {
+    for words in ["no further loss", "losses of an earlier recovery are not listed", "lost data: lun0"] {
         assert!(told.contains(words), "{words}: {told}");
     }
 }

@@ -152,8 +152,9 @@ fn an_ssd_that_was_lost_is_a_cache_again_when_it_is_taken_back() {
     served.stop();
     // A start without the SSD warns of the missing SSD and does not blame the array file.
     let served = Served::start(Path::new(array), directory.path());
-    let lacks =
-        |status: &Value| status["events"].to_string().contains("flash cache lacks drive ssd0, which is lost");
+    let lacks = |status: &Value| {
+        status["events"].to_string().contains("flash cache lacks drive ssd0, which has failed")
+    };
     let now = status_when(array, lacks);
     for told in [now["events"].to_string(), now["pools"][0]["problems"].to_string()] {
         assert!(!told.contains("correct the"), "the file is right: {told}");

@@ -283,8 +283,7 @@ fn a_drive_that_is_being_removed_is_kept_before_it_is_taken_back() {
     let status = scene.status_when(|status| status["pools"][0]["drives"][1]["state"] == "lost");
     assert_eq!(status["pools"][0]["drives"][1]["can_return"], false, "{status}");
     let events = status["events"].as_array().expect("events");
-    let lost =
-        events.iter().find(|event| event["what"].as_str().is_some_and(|what| what.starts_with("lost")));
+    let lost = events.iter().find(|event| event["id"] == "drive-failed");
     assert_eq!(
         lost.expect("it is told")["remedy"],
         "",

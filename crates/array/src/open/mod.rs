@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use self::opening::is_same_place;
-use tier0_control::admin::Event;
+use tier0_api::Event;
 use tier0_description::CacheSettings;
 use tier0_pool::{LogCopy, MemberState, MetaRecord, PoolState, Space, SpaceRules};
 use tier0_units::{ByteCount, SectorCount};

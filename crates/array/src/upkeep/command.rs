@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_api::TablesStatus;
 use tier0_control::MemberArbiter;
-use tier0_control::admin::TablesStatus;
 use tier0_control::message::command::{LostSectors, ShardCommand, ShardReport};
 use tier0_units::{ExtentId, PAGE_SECTORS};
 use tier0_world::IoError;

@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
+use tier0_api::{DriveState, PoolStatus};
 use tier0_array::engine::{StartOptions, start};
-use tier0_control::admin::PoolStatus;
-use tier0_description::facts::DriveState;
 use tier0_pool::metadata::survey;
 use tier0_units::Nanos;
 

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_api::{AdminReply, AdminRequest};
 use tier0_array::Volume;
 use tier0_array::engine::Engine;
 use tier0_block::BlockTarget;
-use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_units::{ByteCount, Nanos, WriteCache};
 use tier0_world::{IoError, World};
 
@@ -130,7 +130,7 @@ fn a_stricter_mode_is_told_when_it_holds() {
         assert!(lun0.info().volatile_cache);
         let switch = async || {
             let text = done(&engine, of_volume("lun0", None, Some(WriteCache::Durable))).await;
-            assert!(text.contains("keep the old mode (volatile) until they reconnect"), "{text}");
+            assert!(text.ends_with("from now on"), "no client is connected: {text}");
             assert!(!volume(&engine, "lun0").info().volatile_cache);
         };
         *hosts.borrow_mut() = Some(while_hosts_write(&world, lun0, switch).await);

@@ -1,9 +1,9 @@
 //! Clones of volumes: what each holds while both are written, after power cuts, and where the other is gone.
 
 use crate::rig::{Drives, MIB, create_volume, done, expect, fill, pool, refused, try_write, volume, write};
+use tier0_api::AdminRequest;
 use tier0_array::engine::Engine;
 use tier0_block::BlockTarget;
-use tier0_control::admin::AdminRequest;
 use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::{IoError, World};
 

@@ -1,7 +1,6 @@
 //! A whole protected array in one virtual world on drives that lose power: what was acknowledged is there afterwards.
 
-use tier0_control::admin::Health;
-use tier0_description::facts::DriveState;
+use tier0_api::{DriveState, Health};
 use tier0_units::Nanos;
 
 use crate::rig::{Drives, expect, volume, write};

@@ -4,8 +4,8 @@ use crate::rig::trouble::within;
 use crate::rig::{
     Drives, GROW, MIB, create_volume, done, expect, expect_filled, fill, live, pool, refused, volume, write,
 };
+use tier0_api::{AdminRequest, GroupStatus, Health};
 use tier0_array::engine::{Engine, StartOptions, start};
-use tier0_control::admin::{AdminRequest, GroupStatus, Health};
 use tier0_description::Description;
 use tier0_units::{ByteCount, Nanos, WriteCache};
 

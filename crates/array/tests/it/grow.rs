@@ -3,9 +3,8 @@
 use crate::rig::{
     Drives, GROW, MIB, create_volume, done, expect, expect_filled, pool, refused, volume, write,
 };
+use tier0_api::{AdminRequest, DriveState, Health};
 use tier0_array::engine::Engine;
-use tier0_control::admin::{AdminRequest, Health};
-use tier0_description::facts::DriveState;
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 

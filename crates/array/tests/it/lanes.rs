@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_api::{AdminReply, AdminRequest};
 use tier0_array::Volume;
 use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, build};
 use tier0_block::BlockTarget;
 use tier0_cache::Stage;
 use tier0_catalog::Catalog;
-use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_description::Description;
 use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::{IoError, PayloadWidth, VirtualRuntime, World};
@@ -235,7 +235,7 @@ fn each_group_that_is_away_is_told_of() {
         let next = async || pool(&engine).await.paused.expect("it is paused").next;
         let refusals = async || {
             let events = engine.status().await.events;
-            let is_it = |event: &&tier0_control::admin::Event| event.what.contains("hosts get errors");
+            let is_it = |event: &&tier0_api::Event| event.what.contains("hosts get errors");
             events.iter().filter(is_it).map(|event| event.thing.clone()).collect::<Vec<_>>()
         };
         troubles.of[4..].iter().for_each(|trouble| trouble.fail(Some(IoError::Os(5))));

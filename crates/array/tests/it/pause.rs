@@ -4,11 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use tier0_api::{AdminReply, AdminRequest, DriveState, Health, PoolStatus};
 use tier0_array::Volume;
 use tier0_array::engine::Engine;
 use tier0_block::BlockTarget;
-use tier0_control::admin::{AdminReply, AdminRequest, Health, PoolStatus};
-use tier0_description::facts::DriveState;
 use tier0_units::{ByteCount, Lba, Nanos, WriteCache};
 use tier0_world::{IoError, World};
 use tracing::Level;
@@ -328,7 +327,7 @@ fn a_leg_that_fails_for_good_is_lost_and_rebuilt() {
         host.check(&world, &lun).await;
         let events = engine.status().await.events;
         assert!(
-            events.iter().any(|event| event.thing == "drive d0" && event.what.starts_with("lost")),
+            events.iter().any(|event| event.thing == "drive d0" && event.what.starts_with("failed")),
             "{events:?}"
         );
     });

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use tier0_api::Health;
 use tier0_array::engine::{Engine, StartOptions, start};
 use tier0_array::open::recover::{ByteRange, Recovery, Role, recover_drives};
 use tier0_block::BlockTarget;
-use tier0_control::admin::Health;
 use tier0_pool::metadata::survey;
 use tier0_units::{Lba, Nanos};
 use tier0_world::IoError;

@@ -1,9 +1,8 @@
 //! Drives that leave a running array for good: their data is rebuilt elsewhere, then the pool forgets them.
 
 use crate::rig::{Drives, describe, done, expect, pool, refused, volume, write};
+use tier0_api::{AdminReply, AdminRequest, DriveState, Health};
 use tier0_array::engine::Engine;
-use tier0_control::admin::{AdminReply, AdminRequest, Health};
-use tier0_description::facts::DriveState;
 use tier0_pool::metadata::superblock;
 use tier0_units::Nanos;
 use tier0_world::World;

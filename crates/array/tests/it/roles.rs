@@ -2,8 +2,8 @@
 //! replace others, which get what those had.
 
 use crate::rig::{Drives, GROW, create_volume, describe, done, expect_filled, fill, pool, refused};
+use tier0_api::{AdminRequest, DriveStatus, Health, PoolStatus};
 use tier0_array::engine::Engine;
-use tier0_control::admin::{AdminRequest, DriveStatus, Health, PoolStatus};
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 
@@ -58,9 +58,8 @@ async fn expect_told(engine: &Engine, pool: &PoolStatus) {
     let finding = finding.unwrap_or_else(|| panic!("it is not told: {:?}", pool.problems));
     assert!(finding.contains("tier0 drive add"), "{finding}");
     let events = engine.status().await.events;
-    let told = |event: &&tier0_control::admin::Event| {
-        event.thing == "drive d4" && event.what.contains("columns of sets")
-    };
+    let told =
+        |event: &&tier0_api::Event| event.thing == "drive d4" && event.what.contains("columns of sets");
     assert!(events.iter().any(|event| told(&event)), "{events:?}");
 }
 

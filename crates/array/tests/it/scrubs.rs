@@ -1,8 +1,8 @@
 //! What the status says of scrubs: how far they are, and how the last one ended.
 
 use crate::rig::{Drives, create_volume, describe, done, fill, pool};
+use tier0_api::{AdminRequest, ScrubResult, ScrubStatus};
 use tier0_array::engine::Engine;
-use tier0_control::admin::{AdminRequest, ScrubResult, ScrubStatus};
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use crate::rig::trouble::within;
 use crate::rig::{Drives, MIB, create_volume, done, expect, pool, refused, try_write, volume, write};
+use tier0_api::{AdminReply, AdminRequest};
 use tier0_array::Volume;
 use tier0_array::engine::Engine;
 use tier0_block::BlockTarget;
-use tier0_control::admin::{AdminReply, AdminRequest};
 use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::{IoError, World};
 
@@ -73,7 +73,7 @@ fn a_volume_that_shrank_keeps_its_front_and_gives_its_tail_back() {
             let before = pool(&engine).await.space;
             done(&engine, shrink("logs", SMALL)).await;
             let space = pool(&engine).await.space;
-            let taken = |space: &tier0_control::admin::SpaceStatus| space.used_bytes + space.reserved_bytes;
+            let taken = |space: &tier0_api::SpaceStatus| space.used_bytes + space.reserved_bytes;
             assert_eq!(taken(&before) - taken(&space), 3 * extent, "{raid}: three of six extents are free");
             expect_front(&world, &logs, 20).await;
             assert_eq!(try_write(&world, &logs, SMALL_SECTORS, 8, 1).await, Err(IoError::OutOfRange));

@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
+use tier0_api::AdminRequest;
 use tier0_array::Volume;
 use tier0_array::engine::Born;
 use tier0_array::simulated::{ModelShelf, SimulatedArray, build};
 use tier0_block::BlockTarget;
 use tier0_catalog::{Catalog, DriveSpec};
-use tier0_control::admin::AdminRequest;
 use tier0_description::Description;
 use tier0_drive::{DriveHandle, Fault, FaultDrive, FaultPlan, conformance};
 use tier0_units::{ByteCount, Lba, Nanos};

@@ -1,8 +1,8 @@
 //! Volumes that are created, grow and are deleted while the array runs, and power cuts in between.
 
 use crate::rig::{Drives, create_volume, done, expect, pool, refused, try_write, volume, write};
+use tier0_api::AdminRequest;
 use tier0_block::BlockTarget;
-use tier0_control::admin::AdminRequest;
 use tier0_units::{ByteCount, Lba, Nanos};
 use tier0_world::IoError;
 

@@ -1,9 +1,7 @@
 //! What a read cache has done, and how it stands.
 
-use serde::{Deserialize, Serialize};
-
 /// What a read cache has done since the start, and how it stands. Those of shards add up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCacheStatus {
     /// Reads that were answered from pages that had been read.
     pub read_hits: u64,
@@ -50,22 +48,5 @@ impl ReadCacheStatus {
         self.evicted += other.evicted;
         self.bytes += other.bytes;
         self.room_bytes += other.room_bytes;
-    }
-
-    /// What has been done since `earlier`, which is an older state of the same cache, and how it stands now.
-    #[must_use]
-    pub fn since(&self, earlier: &ReadCacheStatus) -> ReadCacheStatus {
-        ReadCacheStatus {
-            read_hits: self.read_hits.saturating_sub(earlier.read_hits),
-            write_hits: self.write_hits.saturating_sub(earlier.write_hits),
-            prefetch_hits: self.prefetch_hits.saturating_sub(earlier.prefetch_hits),
-            misses: self.misses.saturating_sub(earlier.misses),
-            bypassed: self.bypassed.saturating_sub(earlier.bypassed),
-            inserted: self.inserted.saturating_sub(earlier.inserted),
-            prefetched: self.prefetched.saturating_sub(earlier.prefetched),
-            evicted: self.evicted.saturating_sub(earlier.evicted),
-            bytes: self.bytes,
-            room_bytes: self.room_bytes,
-        }
     }
 }

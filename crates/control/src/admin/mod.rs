@@ -1,22 +1,10 @@
-//! Administration of a running array: what can be asked of it, and what it says of itself.
-//!
-//! The types travel as JSON over the control socket and are what `--json` prints; carrying a request out is the
-//! control task's business. Nothing here does any I/O.
+//! The side of the control task in the contract with administrators ([`tier0_api`]): its types made of the engine's, the
+//! engine's of its types, and why a request is not carried out.
 
-mod io;
-mod request;
-mod status;
+mod convert;
+mod error;
 
-pub use tier0_cache::{FlushCounts, Flushed, Flushing, ReadCacheStatus};
-pub use tier0_flash_cache::FlashCacheStatus;
+pub use convert::{drive_class, drive_class_of, facts_of, reserve, reserve_of};
+pub use error::AdminError;
 
-pub use io::{
-    CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
-};
-pub use request::{AdminError, AdminReply, AdminRequest};
-pub use status::{
-    ConnectionsStatus, DriveHealth, DriveStanding, DriveStatus, Event, GroupStatus, Health, IntegrityStatus,
-    LaneStatus, LastScrub, LogStatus, LostRange, PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus,
-    RestripeStatus, ScrubResult, ScrubStatus, SetsStatus, Severity, SpaceStatus, Status, TablesStatus,
-    VolumeStatus,
-};
+pub(crate) use convert::{cache_switches, described, flash_cache, flushing, read_cache_status, space_level};

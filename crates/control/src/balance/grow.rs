@@ -11,12 +11,13 @@
 
 use std::rc::Rc;
 
+use tier0_api::EventKind;
 use tier0_plan::{Growth, plan_growth};
 use tier0_pool::{ChunkletAddress, MetaRecord};
 use tier0_units::{ByteCount, SECTOR_BYTES, counted};
 
 use super::Balance;
-use crate::admin::{AdminError, Severity};
+use crate::admin::AdminError;
 use crate::context::Done;
 use crate::repair::placement::{PendingPlacement, Placement};
 
@@ -64,9 +65,9 @@ impl Balance {
         let number = self.pool_meant(pool)?;
         let name = &self.pools[number].name;
         if !self.core(number).growing.replace(false) {
-            return Ok(format!(
+            return Err(AdminError::unchanged(format!(
                 "no column of pool {name} moves so that it can grow; there is nothing to stop"
-            ));
+            )));
         }
         Ok(format!(
             "pool {name} stays as it is; what is being copied goes to its new place, and no more is begun"
@@ -78,25 +79,12 @@ impl Balance {
         if !self.core(number).growing.replace(false) {
             return;
         }
-        let thing = format!("pool {}", self.pools[number].name);
-        match self.form_sets(number).await.map(|grown| grown.what) {
-            Ok(Some((sets, more))) => {
-                let what = format!("it has grown by {} and {more}", counted(sets, "set"));
-                self.tell(Severity::Info, thing, what, "");
-            }
-            Ok(None) => {
-                let what = "no column can move now so that it grows";
-                self.tell(
-                    Severity::Warning,
-                    thing,
-                    what,
-                    "look for drives that do not serve, then grow it again",
-                );
-            }
-            Err(error) => {
-                self.tell(Severity::Warning, thing, error.to_string(), "grow it again (tier0 pool grow)");
-            }
-        }
+        let kind = match self.form_sets(number).await.map(|grown| grown.what) {
+            Ok(Some((sets, bytes))) => EventKind::PoolGrown { sets, bytes },
+            Ok(None) => EventKind::GrowthStuck,
+            Err(error) => EventKind::GrowthFailed { error: error.to_string() },
+        };
+        self.tell(self.pool_subject(number), kind);
     }
 
     /// New sets are about to lie on the drives that a record names.

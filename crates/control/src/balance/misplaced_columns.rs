@@ -3,31 +3,22 @@
 
 use std::rc::Rc;
 
+use tier0_api::event::{AddTo, WayBack};
+use tier0_api::{EventKind, FindingKind, Subject};
 use tier0_pool::PoolState;
-use tier0_units::{counted, named};
 
 use super::Balance;
-use crate::admin::{Health, Severity};
-use crate::pool::replace_command;
-use crate::report::{Findings, to_group};
+use crate::report::{Findings, add_to_group};
 
-/// What a drive is that is not for data.
-const NOT_FOR_DATA: &str = "for the write log or the flash cache alone";
-
-/// What brings columns back to drives of data, as an advice.
-fn remedy(state: &PoolState, place: u32) -> String {
+/// What brings columns back to drives of data.
+fn way_back(state: &PoolState, place: u32) -> WayBack {
     if !state.moves_to_data_drives().is_empty() || !state.moves_home().is_empty() {
-        return "they move back to drives of data, as \"tier0 status\" shows".to_owned();
+        return WayBack::Moving;
     }
     let lost = state.members().iter().find(|member| !member.is_active() && !member.leaving);
-    let lost = lost.filter(|member| member.state == tier0_pool::MemberState::Lost);
-    let replace =
-        lost.map(|lost| format!(", or replace the one that is lost ({})", replace_command(&lost.name)));
-    let group = state.member(place).map_or_else(String::new, |member| to_group(state, member.group));
-    format!(
-        "they move to drives of data when one has room: add a drive (tier0 drive add{group}){}",
-        replace.unwrap_or_default()
-    )
+    let failed = lost.filter(|member| member.state == tier0_pool::MemberState::Lost);
+    let add_to = state.member(place).map_or(AddTo::Pool, |member| add_to_group(state, member.group));
+    WayBack::NeedsRoom { add_to, failed: failed.map(|lost| lost.name.clone()) }
 }
 
 impl Findings {
@@ -37,15 +28,9 @@ impl Findings {
         let Some((first, _)) = misplaced.first() else { return };
         let columns = misplaced.iter().map(|(_, columns)| columns).sum();
         let names = misplaced.iter().filter_map(|(place, _)| state.member(*place));
-        let names: Vec<&str> = names.map(|member| member.name.as_str()).collect();
-        let are = if names.len() == 1 { "is" } else { "are" };
-        let verb = if columns == 1 { "lies" } else { "lie" };
-        let what = format!(
-            "{} of sets {verb} on {}, which {are} {NOT_FOR_DATA}",
-            counted(columns, "column"),
-            named("drive", &names)
-        );
-        self.advise(Health::Warning, what, &remedy(state, *first));
+        let drives = names.map(|member| member.name.clone()).collect();
+        let way_back = way_back(state, *first);
+        self.add(FindingKind::ColumnsMisplaced { columns, drives, way_back });
     }
 }
 
@@ -58,22 +43,18 @@ impl Balance {
             let state = core.metadata.state();
             let mut told = core.misplaced_told.borrow_mut();
             for (place, columns) in state.misplaced_columns().filter(|(place, _)| !told.contains(place)) {
-                let what = format!(
-                    "it has {} of sets and is {NOT_FOR_DATA}: no drive of data had room for what had to be redundant again",
-                    counted(columns, "column")
-                );
-                events.push((Severity::Warning, place, what, remedy(&state, place)));
+                let way_back = way_back(&state, place);
+                events.push((place, EventKind::ColumnsMisplaced { columns, way_back }));
             }
             for place in
                 told.iter().filter(|place| state.is_active(**place) && state.columns_on(**place) == 0)
             {
-                let what = "it has no columns of sets any more: they are on drives of data".to_owned();
-                events.push((Severity::Info, *place, what, String::new()));
+                events.push((*place, EventKind::ColumnsReturned));
             }
             *told = state.misplaced_columns().map(|(place, _)| place).collect();
         }
-        for (severity, place, what, remedy) in events {
-            self.tell(severity, format!("drive {}", core.drive_name(place)), what, remedy);
+        for (place, kind) in events {
+            self.tell(Subject::drive(core.drive_name(place)), kind);
         }
     }
 }

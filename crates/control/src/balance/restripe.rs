@@ -9,11 +9,12 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use tier0_api::RestripeStatus;
 use tier0_pool::PoolState;
 use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES, SlotRef};
 
 use super::{Balance, BalancePool};
-use crate::admin::{AdminError, RestripeStatus};
+use crate::admin::AdminError;
 use crate::balance::mover::{Purpose, count_moved};
 use crate::context::Done;
 use crate::message::command::{Move, ShardCommand};
@@ -122,7 +123,9 @@ impl Balance {
         let name = &self.pools[number].name;
         let progress = &self.core(number).restripe;
         match (stop, progress.running.get()) {
-            (true, false) => Ok(format!("no rebalance of pool {name} is running; nothing to stop")),
+            (true, false) => {
+                Err(AdminError::unchanged(format!("no rebalance of pool {name} is running; nothing to stop")))
+            }
             (true, true) => {
                 progress.stopping.set(true);
                 Ok(format!("rebalance of pool {name} stopped; it resumes on request, or at the next start"))

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use tier0_api::{EventKind, Subject};
 use tier0_description::CacheSettings;
 use tier0_flash_cache::FlashRoom;
 use tier0_plan::plan_flash_cache;
@@ -18,11 +19,11 @@ use tier0_world::sync::Semaphore;
 use uuid::Uuid;
 
 use super::{Caches, CachesPool};
-use crate::admin::{AdminError, Severity};
+use crate::admin::AdminError;
 use crate::context::Done;
 use crate::message::command::ShardCommand;
 use crate::pool::ALL_PLACES;
-use crate::pool::{not_written, replace_command};
+use crate::pool::not_written;
 
 /// How long a device is left alone that was disowned, before it is made anew; it doubles with each time.
 const REST_MIN: Nanos = Nanos::from_secs(30);
@@ -66,7 +67,7 @@ impl Caches {
                 caches.make_anew_later(number, member);
             }
             if follows_file {
-                caches.follow_wish(number, "or correct the array file").await;
+                caches.follow_wish(number, true).await;
             }
         };
         self.world.spawn(begin).detach();
@@ -79,25 +80,18 @@ impl Caches {
             return;
         }
         let caches = self.clone();
-        self.world.spawn(async move { caches.follow_wish(number, "").await }).detach();
+        self.world.spawn(async move { caches.follow_wish(number, false).await }).detach();
     }
 
     /// The cache gets the size and the drives that it is to have, but for drives that are lost, whose parts wait for them.
-    /// `remedy` is what helps beside what an error says itself.
-    async fn follow_wish(self: &Rc<Self>, number: usize, remedy: &str) {
+    /// `is_in_file`: the array file says so, and an error tells that it can be corrected.
+    async fn follow_wish(self: &Rc<Self>, number: usize, is_in_file: bool) {
         let core = self.core(number);
         let Some(FlashCacheWish { bytes, drives }) = core.flash_cache.wish.borrow().clone() else { return };
         let lost = core.lost_of(&drives);
         let there: Vec<String> = drives.iter().filter(|drive| !lost.contains(drive)).cloned().collect();
-        let thing = format!("pool {}", self.pools[number].name);
         if !lost.is_empty() && bytes.0 > 0 {
-            let are = if lost.len() == 1 { "is" } else { "are" };
-            let what = format!("its flash cache lacks {}, which {are} lost", named("drive", &lost));
-            let back = format!(
-                "take back what answers (tier0 drive rejoin), or replace it ({}), and it gets its part of the cache",
-                replace_command(&lost[0])
-            );
-            self.tell(Severity::Warning, thing.as_str(), what, back);
+            self.tell(self.pool_subject(number), EventKind::FlashCacheIncomplete { drives: lost });
         }
         if !drives.is_empty() && there.is_empty() {
             return;
@@ -116,8 +110,8 @@ impl Caches {
             return;
         }
         if let Err(error) = self.size_flash_cache(number, bytes, there.as_deref()).await {
-            let what = format!("its flash cache differs from the requested one: {error}");
-            self.tell(Severity::Warning, thing, what, remedy);
+            let error = error.to_string();
+            self.tell(self.pool_subject(number), EventKind::FlashCacheDiffers { error, is_in_file });
         }
     }
 
@@ -360,12 +354,7 @@ impl Caches {
                 self.world.sleep(RETRY).await;
             }
         }
-        let why = why.unwrap_or_else(|| "it has failed, or was too slow".to_owned());
-        let what = format!(
-            "its part of the flash cache is not used: {why}; reads go to the other drives, no data is lost, \
-             and it is re-created later"
-        );
-        self.tell(Severity::Warning, format!("drive {}", core.drive_name(member)), what, "");
+        self.tell(Subject::drive(core.drive_name(member)), EventKind::FlashCacheOff { error: why });
         if !self.upkeep.get() {
             core.flash_cache.disowned.borrow_mut().push(member);
             return;

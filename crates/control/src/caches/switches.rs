@@ -44,12 +44,19 @@ impl Caches {
         let Meant { pool, record, number } = self.volumes.volume_meant(name)?;
         let records = MetaRecord::switch_caches(&record, read, write);
         let before = self.caching(pool).remove(&number);
+        let is_change = !records.is_empty();
         let switched = self.switch_caches(pool, records, write.is_some().then_some(number)).await?;
         drop(turn);
         self.finish_switching(switched).await?;
+        if !is_change {
+            return Err(AdminError::unchanged(format!("volume {name}: {what} already; nothing changed")));
+        }
         let when =
             self.when_it_counts(pool, read == Some(true), write.is_some_and(|mode| mode != WriteCache::Off));
-        let told = told_before(before.map(|caching| caching.write), self.caching(pool).get(&number));
+        let stats = self.pool_stats(pool).await;
+        let clients = stats.connections.iter().filter(|one| one.volume == name).count();
+        let now = self.caching(pool).get(&number).map(|caching| caching.write);
+        let told = told_before(before.map(|caching| caching.write), now, clients);
         Ok(format!("volume {name}: {what} {when}{told}"))
     }
 
@@ -66,10 +73,11 @@ impl Caches {
                 .map(|(cache, on)| on.map(|on| format!("{cache} cache {}", on_or_off(on)))),
         )?;
         let turn = self.turn.acquire(1).await;
-        let mut switched = Vec::new();
+        let (mut switched, mut is_change) = (Vec::new(), false);
         for pool in &pools {
             let now = self.core(*pool).metadata.state().cache_switches();
             let wanted = CacheSwitches { read: read.unwrap_or(now.read), write: write.unwrap_or(now.write) };
+            is_change |= wanted != now;
             let records = (wanted != now).then_some(MetaRecord::PoolCacheChanged(wanted));
             let emptied = (write == Some(false)).then(|| self.caching(*pool).into_keys());
             let records = records.into_iter().collect();
@@ -80,6 +88,10 @@ impl Caches {
             self.finish_switching(switched).await?;
         }
         let names: Vec<&str> = pools.iter().map(|pool| self.pools[*pool].name.as_str()).collect();
+        if !is_change {
+            let pools = named("pool", &names);
+            return Err(AdminError::unchanged(format!("{pools}: {told} already; nothing changed")));
+        }
         let own = match write {
             Some(true) => "; each volume uses its own write cache mode",
             _ => "",
@@ -165,16 +177,20 @@ impl Caches {
     }
 }
 
-/// What clients do that connected before, where they were told what is not so any more.
-fn told_before(before: Option<WriteCache>, now: Option<&Caching>) -> String {
+/// What the clients do that are connected, if they were told a mode that does not hold any more.
+fn told_before(before: Option<WriteCache>, now: Option<WriteCache>, clients: usize) -> String {
     let is_volatile = |mode: WriteCache| mode == WriteCache::Volatile;
-    match (before, now) {
-        (Some(before), Some(now)) if is_volatile(before) != is_volatile(now.write) => {
-            format!(
-                "; clients that are connected now, if any, keep the old mode ({before}) until they reconnect"
-            )
-        }
-        _ => String::new(),
+    let Some(before) =
+        before.filter(|before| now.is_some_and(|now| is_volatile(*before) != is_volatile(now)))
+    else {
+        return String::new();
+    };
+    match clients {
+        0 => String::new(),
+        1 => format!("; the client that is connected keeps the old mode ({before}) until it reconnects"),
+        _ => format!(
+            "; the clients of {clients} connections keep the old mode ({before}) until they reconnect"
+        ),
     }
 }
 
@@ -197,4 +213,23 @@ fn not_settled(error: IoError) -> AdminError {
         "the caches are switched, but the write cache could not be fully destaged: {error}; check \"tier0 \
          status\", and try again"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It was said of connected clients where none was connected.
+    #[test]
+    fn clients_are_told_of_where_there_are_some_and_the_mode_matters_to_them() {
+        let told = |before, now, clients| told_before(Some(before), Some(now), clients);
+        use WriteCache::{Durable, Off, Volatile};
+        assert_eq!(told(Volatile, Durable, 0), "");
+        assert!(
+            told(Volatile, Durable, 1).contains("the client that is connected keeps the old mode (volatile)")
+        );
+        assert!(told(Durable, Volatile, 2).contains("2 connections keep the old mode (durable)"));
+        assert_eq!(told(Durable, Off, 2), "");
+        assert_eq!(told_before(None, Some(Off), 2), "");
+    }
 }

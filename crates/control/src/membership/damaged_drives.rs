@@ -5,13 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use tier0_api::{EventKind, FindingKind, Subject};
 use tier0_pool::PoolState;
 use tier0_units::Nanos;
 
 use super::Membership;
-use crate::admin::{Health, Severity};
 use crate::membership::opener::Damage;
-use crate::pool::replace_command;
 use crate::report::Findings;
 
 /// How often is looked.
@@ -35,8 +34,7 @@ impl Membership {
         for number in 0..self.pools.len() {
             for (name, path, damage) in damaged_of(&self.core(number).metadata.state(), &found) {
                 if !before.iter().any(|(known, as_known)| known == path && *as_known == damage) {
-                    let thing = format!("drive {name}");
-                    self.tell(Severity::Critical, thing, damage.fact(path), damage.remedy(&name));
+                    self.tell(Subject::drive(name), damage.event(path));
                 }
             }
         }
@@ -67,9 +65,7 @@ impl Membership {
                 .unverified
                 .add_overwritten(&regrown.iter().map(|(place, _)| *place).collect::<Vec<_>>());
             for (_, name) in &regrown {
-                let what = "it has its size again, and what lay behind the end that it had may be gone";
-                let remedy = "a scrub repairs it from the other drives; look at its end (tier0 status)";
-                self.tell(Severity::Critical, format!("drive {name}"), what, remedy);
+                self.tell(Subject::drive(name), EventKind::DriveSizeRestored);
             }
             self.repair.start_scrub(number, None);
         }
@@ -91,10 +87,7 @@ impl Findings {
     /// Drives that serve, and that a start would not find as they were.
     pub(crate) fn look_at_damaged(&mut self, state: &PoolState, damaged: &[(PathBuf, Damage)]) {
         for (name, path, damage) in damaged_of(state, damaged) {
-            self.add(
-                Health::Degraded,
-                format!("drive {name}: {}; {}", damage.fact(path), damage.remedy(&name)),
-            );
+            self.add_about(Subject::drive(name), damage.finding(path));
         }
     }
 }
@@ -111,34 +104,19 @@ fn damaged_of<'a>(state: &PoolState, damaged: &'a [(PathBuf, Damage)]) -> Vec<(S
 }
 
 impl Damage {
-    fn fact(self, path: &Path) -> String {
+    fn event(self, path: &Path) -> EventKind {
+        let path = path.to_owned();
         match self {
-            Damage::Deleted { is_replaced } => {
-                let also = if is_replaced {
-                    "; another file lies in its place, and if that is a copy of the drive, a start goes on from what it holds"
-                } else {
-                    ""
-                };
-                format!("its file {path:?} was deleted, and is there only as long as this server runs{also}")
-            }
-            Damage::CutShort => {
-                format!("{path:?} ends before the size that it had, so a part of it is not there")
-            }
+            Damage::Deleted { is_replaced } => EventKind::DriveFileDeleted { path, is_replaced },
+            Damage::CutShort => EventKind::DriveCutShort { path },
         }
     }
 
-    fn remedy(self, name: &str) -> String {
+    fn finding(self, path: &Path) -> FindingKind {
+        let path = path.to_owned();
         match self {
-            Damage::Deleted { is_replaced } => format!(
-                "{}: replace the drive ({}), one after the other if there are several",
-                if is_replaced { "take that file away and do not stop the server" } else { "do not stop it" },
-                replace_command(name)
-            ),
-            Damage::CutShort => format!(
-                "give it its size back if what was cut off is still there, and run \"tier0 scrub\", or replace the drive \
-                 ({})",
-                replace_command(name)
-            ),
+            Damage::Deleted { is_replaced } => FindingKind::DriveFileDeleted { path, is_replaced },
+            Damage::CutShort => FindingKind::DriveCutShort { path },
         }
     }
 }

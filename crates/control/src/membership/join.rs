@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
+use tier0_api::{EventKind, Subject};
 use tier0_description::names::quoted;
 use tier0_description::{DriveDescription, is_name};
 use tier0_drive::DriveHandle;
@@ -15,7 +16,7 @@ use tier0_units::{ByteCount, Nanos, SECTOR_BYTES};
 use uuid::Uuid;
 
 use super::Membership;
-use crate::admin::{AdminError, Severity};
+use crate::admin::{AdminError, drive_class};
 use crate::context::Done;
 use crate::membership::departed::departed_from;
 use crate::membership::opener::{NewDrive, NotOpened};
@@ -170,11 +171,9 @@ impl Membership {
         let origin = instead_of.map_or(Origin::New, |replaced| Origin::Replaces { replaced });
         self.bring_in((number, group), &place.name, new, origin).await?;
         if let (Some((other, class)), Some(own)) = (other, own) {
-            let what = format!(
-                "it is {own}, and {other} is {class}: its group has both, and data of flash may lie on disks"
-            );
-            let remedy = format!("if that is not so, replace it (tier0 drive replace … --class {class})");
-            self.tell(Severity::Warning, format!("drive {}", place.name), what, &remedy);
+            let (class, other_class) = (drive_class(own), drive_class(class));
+            let kind = EventKind::DriveClassDiffers { class, other, other_class };
+            self.tell(Subject::drive(&place.name), kind);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
+use tier0_api::render::replace_command;
 use tier0_pool::{Member, MemberState};
 use tier0_units::Nanos;
 use tier0_world::IoError;
@@ -14,7 +15,7 @@ use super::Membership;
 use crate::admin::AdminError;
 use crate::context::Done;
 use crate::message::command::ShardCommand;
-use crate::pool::{can_return, replace_command};
+use crate::pool::can_return;
 use crate::repair::arbiter::Objection;
 use crate::report::sets_tolerance;
 

@@ -8,11 +8,11 @@
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_api::{EventKind, Subject};
 use tier0_drive::guard::Standing;
-use tier0_units::{Nanos, named};
+use tier0_units::Nanos;
 
 use super::Membership;
-use crate::admin::Severity;
 
 /// How often is looked.
 const LOOK: Nanos = Nanos::from_secs(10);
@@ -50,23 +50,15 @@ impl Membership {
             return;
         }
         self.repair.core(number).unverified.add_overwritten(&overwritten);
-        let drives = named("drive", &names);
-        let fronts = if names.len() == 1 { "its front was" } else { "their fronts were" };
-        let fact = format!("{fronts} overwritten from outside while the array serves");
-        let thing = drives.clone();
+        let drives = Subject::drives(&names);
         match core.metadata.renew().await {
             Ok(()) => {
-                let what = format!("{fact}; the metadata are written anew, and a scrub repairs the rest");
-                let remedy = "find out what wrote to the drives and stop it; look at the end of the scrub (tier0 status)";
-                self.tell(Severity::Critical, thing, what, remedy);
+                self.tell(drives, EventKind::DriveFrontOverwritten { error: None });
                 // One that is going on has read a part before: another one follows it.
                 self.repair.start_scrub(number, None);
             }
             Err(error) => {
-                let what = format!("{fact}, and the metadata cannot be written anew: {error}");
-                let remedy =
-                    "do not stop the server: find out what wrote to the drives, and run \"tier0 scrub\"";
-                self.tell(Severity::Critical, thing, what, remedy);
+                self.tell(drives, EventKind::DriveFrontOverwritten { error: Some(error.to_string()) });
             }
         }
     }

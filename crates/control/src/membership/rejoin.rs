@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use tier0_api::{EventKind, Subject};
 use tier0_description::DriveDescription;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock::{self, Newest, Superblock};
@@ -19,7 +20,7 @@ use tier0_units::SectorCount;
 use tier0_world::IoError;
 
 use super::{Membership, MembershipPool};
-use crate::admin::{AdminError, Severity};
+use crate::admin::AdminError;
 use crate::context::Done;
 use crate::membership::join::Origin;
 use crate::membership::opener::NotOpened;
@@ -126,8 +127,8 @@ impl Membership {
         self.repair.finish_rejoins(number).await?;
         self.repair.start_rebuilds(number);
         brought?;
-        let what = format!("back in pool {}", self.pools[number].name);
-        self.tell(Severity::Info, format!("drive {name}"), what, "");
+        let pool = self.pools[number].name.clone();
+        self.tell(Subject::drive(name), EventKind::DriveReturned { pool });
         Ok(match content {
             Content::Unchanged => {
                 format!(

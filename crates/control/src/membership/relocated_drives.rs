@@ -5,11 +5,12 @@ use std::path::Path;
 use std::pin::pin;
 
 use futures_util::future::{Either, select};
+use tier0_api::event::FileMoved;
+use tier0_api::{EventKind, FindingKind, Subject};
 use tier0_pool::PoolState;
 use tier0_units::Nanos;
 
 use super::Membership;
-use crate::admin::{Event, Health, Severity};
 use crate::membership::opener::RelocatedDrive;
 use crate::report::Findings;
 
@@ -17,41 +18,9 @@ use crate::report::Findings;
 const LIMIT: Nanos = Nanos::from_secs(1);
 
 impl RelocatedDrive {
-    fn fact(&self) -> String {
-        let RelocatedDrive { from, to, is_replaced } = self;
-        let becomes = match to {
-            Some(to) => format!("its file was moved from {from:?} to {to:?} while it serves"),
-            None => format!("{from:?} does not lead to its file any more"),
-        };
-        let then = match is_replaced {
-            true => {
-                "another file lies there, and if that is a copy of the drive, a start goes on from what it holds"
-            }
-            false => "a start may not find it",
-        };
-        format!("{becomes}, and {then}")
-    }
-
-    fn event(&self, name: &str) -> Event {
-        Event {
-            age_s: 0,
-            severity: if self.is_replaced { Severity::Critical } else { Severity::Warning },
-            thing: format!("drive {name}"),
-            what: self.fact(),
-            remedy: self.remedy().to_owned(),
-            original: self.to.clone().filter(|_| self.is_replaced),
-        }
-    }
-
-    fn remedy(&self) -> &'static str {
-        match (self.is_replaced, &self.to) {
-            (true, Some(_)) => "take the other file away and move the drive's back, before the server ends",
-            (false, Some(_)) => "move it back, or put its new place into the array file",
-            (true, None) => {
-                "undo the rename, the link or the mount that has put the other file there, before the server ends"
-            }
-            (false, None) => "undo the rename, the link or the mount that has hidden it",
-        }
+    fn of_file(&self) -> FileMoved {
+        let RelocatedDrive { from, to, is_replaced } = self.clone();
+        FileMoved { from, to, is_replaced }
     }
 }
 
@@ -85,7 +54,7 @@ impl Membership {
             let state = self.core(number).metadata.state().clone();
             for (name, moved) in moved_of(&state, &moved) {
                 if !before.contains(moved) {
-                    self.tell_event(moved.event(&name));
+                    self.tell(Subject::drive(name), EventKind::DriveFileMoved(moved.of_file()));
                 }
             }
             let damaged = self.damaged.borrow().clone();
@@ -93,8 +62,7 @@ impl Membership {
                 !moved.iter().any(|one| one.from == path) && !damaged.iter().any(|(from, _)| from == path)
             };
             for (name, one) in moved_of(&state, before).into_iter().filter(|(_, one)| is_back(&one.from)) {
-                let what = format!("its file is at {:?} again", one.from);
-                self.tell(Severity::Info, format!("drive {name}"), what, "");
+                self.tell(Subject::drive(name), EventKind::DriveFileBack { path: one.from.clone() });
             }
         }
     }
@@ -104,8 +72,7 @@ impl Findings {
     /// Drives that serve and do not lie any more where they were opened; that place, and where they are.
     pub(crate) fn look_at_moved(&mut self, state: &PoolState, moved: &[RelocatedDrive]) {
         for (name, moved) in moved_of(state, moved) {
-            let health = if moved.is_replaced { Health::Degraded } else { Health::Warning };
-            self.add(health, format!("drive {name}: {}; {}", moved.fact(), moved.remedy()));
+            self.add_about(Subject::drive(name), FindingKind::DriveFileMoved(moved.of_file()));
         }
     }
 }

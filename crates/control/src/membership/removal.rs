@@ -8,6 +8,8 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use tier0_api::render::replace_command;
+use tier0_api::{EventKind, Finding, FindingKind, Subject};
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::superblock;
 use tier0_pool::{Member, MemberState, MetaRecord, PoolState};
@@ -16,14 +18,13 @@ use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
 
 use super::Membership;
-use crate::admin::{AdminError, Health, Severity};
+use crate::admin::AdminError;
 use crate::caches::log_placement;
 use crate::context::Done;
 use crate::membership::join::NewPlace;
 use crate::message::command::ShardCommand;
-use crate::pool::replace_command;
 use crate::repair::RepairPool;
-use crate::report::{Findings, to_group, which_groups};
+use crate::report::{Findings, add_to_group, to_group};
 use crate::space::rules::Spares;
 
 /// How a drive is to leave.
@@ -65,12 +66,10 @@ impl Findings {
         }
         let leaving = state.members_by_place().filter(|(_, member)| member.is_active() && member.leaving);
         for (place, member) in leaving {
-            let Some(lacking) = lacking(state, place) else { continue };
-            let what = format!("drive {} is to leave and cannot: {lacking}", member.name);
-            let group = to_group(state, member.group);
-            let remedy =
-                format!("add a drive (tier0 drive add{group}), or keep it (tier0 drive remove --stop)");
-            self.advise(Health::Warning, what, &remedy);
+            let Some(lacks) = lacking(state, place) else { continue };
+            let add_to = add_to_group(state, member.group);
+            let kind = FindingKind::DriveCannotLeave { lacks, add_to };
+            self.add_about(Subject::drive(&member.name), kind);
         }
     }
 }
@@ -108,8 +107,8 @@ impl Membership {
         let spares = Spares::shortage(&self.core(number).metadata.state());
         let spares = spares
             .map(|shortage| {
-                let group = which_groups(&self.core(number).metadata.state());
-                format!("; then {shortage}: add a drive (tier0 drive add{group})")
+                let Finding { what, remedy, .. } = Finding::new(self.pool_subject(number), &shortage, false);
+                format!("; then {what}: {remedy}")
             })
             .unwrap_or_default();
         self.repair.start_rebuilds(number);
@@ -161,13 +160,15 @@ impl Membership {
             ));
         }
         if state != MemberState::Active {
-            return Ok(format!(
+            return Err(AdminError::unchanged(format!(
                 "drive {name} is lost and not being removed; there is nothing to stop, and it can be taken back if it answers \
                  (tier0 drive rejoin)"
-            ));
+            )));
         }
         if !leaving {
-            return Ok(format!("drive {name} is not being emptied; there is nothing to stop"));
+            return Err(AdminError::unchanged(format!(
+                "drive {name} is not being emptied; there is nothing to stop"
+            )));
         }
         self.pool(number).set_leaving(place, false).await?;
         // Its copy of the log may have been given up already.
@@ -367,12 +368,7 @@ impl Membership {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = erased {
-            let what = format!(
-                "it has left, and its superblock cannot be erased ({error}), so that a start that finds it tells of it as of \
-                 a drive that was taken out"
-            );
-            let remedy = "delete its file, overwrite the first and the last MiB of the device, or use it again with --force";
-            self.tell(Severity::Warning, format!("drive {name}"), what, remedy);
+            self.tell(Subject::drive(name), EventKind::SuperblockNotErased { error });
         }
     }
 }

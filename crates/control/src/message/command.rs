@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tier0_api::TablesStatus;
 use tier0_cache::WriteBackStatus;
 use tier0_flash_cache::FlashRoom;
 use tier0_pool::{Caching, ChunkletAddress, FlashCacheDevice, FlashCachePlacement, LogCopy};
@@ -13,7 +14,6 @@ use tier0_world::sync::{MailSender, oneshot};
 
 use super::control::ControlMessage;
 use super::scrub::ScrubShared;
-use crate::admin::TablesStatus;
 use crate::membership::opener::DriveSource;
 use crate::stats::PoolStats;
 

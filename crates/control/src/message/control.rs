@@ -1,5 +1,6 @@
 //! What shards tell the control task. Pools are meant by their numbers in the array, members by their places in the pool.
 
+use tier0_api::{AdminReply, AdminRequest};
 use tier0_drive::guard::Verdict;
 use tier0_integrity::TableEvent;
 use tier0_pool::metadata::Seen;
@@ -9,8 +10,6 @@ use tier0_units::{ExtentId, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::oneshot;
 use uuid::Uuid;
-
-use crate::admin::{AdminReply, AdminRequest};
 
 /// A message to the control task.
 pub enum ControlMessage {

@@ -12,6 +12,8 @@ use std::fmt::{self, Display, Formatter};
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use tier0_api::event::FailureCause;
+use tier0_api::{EventKind, Subject};
 use tier0_drive::guard::{Standing, Verdict};
 use tier0_plan::{levels_of, sets_survive, sets_that_fail};
 use tier0_pool::metadata::Seen;
@@ -22,9 +24,9 @@ use tier0_world::sync::Semaphore;
 use tier0_world::{IoError, PlantedBug, planted};
 
 use super::{Repair, RepairPool};
-use crate::admin::Severity;
+
 use crate::pauses::RESPITE;
-use crate::pool::replace_command;
+
 use crate::repair::guard_arbiter::look;
 use crate::repair::placement::PendingPlacements;
 use crate::repair::verification::were;
@@ -402,20 +404,12 @@ impl Repair {
         let member = member as u32;
         core.lost_at.borrow_mut().entry(member).or_insert_with(|| self.world.now());
         let known = core.pauses.health(member).and_then(|health| health.last_error);
-        let why = match core.taken_out.borrow().contains(&member) {
-            true => " (it was taken out)".to_owned(),
-            false => known.map_or_else(String::new, |error| format!(" ({error})")),
+        let cause = match core.taken_out.borrow().contains(&member) {
+            true => FailureCause::TakenOut,
+            false => known.map_or(FailureCause::Unknown, FailureCause::Error),
         };
-        let what = format!("lost{why}: what it held is rebuilt elsewhere as far as there is room");
-        let leaves = core.metadata.state().member(member).is_some_and(|lost| lost.leaving);
-        let remedy = match leaves {
-            // It was removed on purpose.
-            true => String::new(),
-            false => {
-                let replace = replace_command(&core.drive_name(member));
-                format!("take it back if it answers (tier0 drive rejoin), or replace it ({replace})")
-            }
-        };
-        self.tell(Severity::Critical, format!("drive {}", core.drive_name(member)), what, remedy);
+        let is_removed = core.metadata.state().member(member).is_some_and(|lost| lost.leaving);
+        let drive = Subject::drive(core.drive_name(member));
+        self.tell(drive, EventKind::DriveFailed { cause, is_removed });
     }
 }

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use tier0_api::finding::LostPagesWay;
+use tier0_api::{FindingKind, IntegrityStatus, LostRange};
 use tier0_pool::{Member, MemberState, PoolState};
-use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES, named};
+use tier0_units::{Nanos, PAGE_SECTORS, SECTOR_BYTES};
 
 use super::Repair;
-use crate::admin::{Health, IntegrityStatus, LostRange};
 use crate::message::command::{LostSectors, ShardCommand};
 use crate::message::control::SlotRebuiltNote;
 use crate::message::scrub::ScrubShared;
@@ -20,9 +21,9 @@ const RANGES_MAX: usize = 4096;
 /// How often is looked whether there are some.
 const LOOK: Nanos = Nanos::from_secs(10);
 
-/// What to do where no copy of pages is right: a drive that is lost, or was and has been taken back, may hold them. What has
+/// What helps where no copy of pages is right: a drive that is lost, or was and has been taken back, may hold them. What has
 /// come right meanwhile is known when the rebuild and the scrub have ended that are under way.
-pub(crate) fn remedy_for_lost_pages(state: &PoolState, is_under_way: bool) -> String {
+pub(crate) fn way_of_lost_pages(state: &PoolState, is_under_way: bool) -> LostPagesWay {
     let holds = |(place, member): &(u32, &Member)| {
         member.state == MemberState::Lost && state.returning(*place).next().is_some()
     };
@@ -30,34 +31,16 @@ pub(crate) fn remedy_for_lost_pages(state: &PoolState, is_under_way: bool) -> St
     let is_back = |place: u32| state.serves_as(place).is_some();
     let lost: Vec<&Member> =
         may_hold().filter(|(place, _)| !is_back(*place)).map(|(_, member)| member).collect();
-    if lost.is_empty() {
-        let back: BTreeSet<&str> = may_hold().map(|(_, member)| member.name.as_str()).collect();
-        let names: Vec<&str> = back.into_iter().collect();
-        if names.is_empty() {
-            return match is_under_way {
-                true => "wait for the end of the rebuild and the scrub (tier0 status), then restore from a backup what is still \
-                         wrong",
-                false => "restore them from a backup",
-            }
-            .to_owned();
-        }
-        let (were, they_are) = if names.len() == 1 { ("was", "it is") } else { ("were", "they are") };
-        return format!(
-            "{} {were} taken back and may hold what is right: wait until {they_are} rebuilt (tier0 status), then scrub, and \
-             restore from a backup what is wrong then",
-            named("drive", &names)
-        );
+    if !lost.is_empty() {
+        let drives = lost.iter().map(|member| member.name.clone()).collect();
+        return LostPagesWay::BringBack { drives, are_removed: lost.iter().any(|member| member.leaving) };
     }
-    let (names, leaving): (Vec<&str>, Vec<bool>) =
-        lost.iter().map(|member| (member.name.as_str(), member.leaving)).unzip();
-    let keep =
-        if leaving.contains(&true) { "keep what is being removed (tier0 drive remove --stop), " } else { "" };
-    let (are, them) = if names.len() == 1 { ("is", "it") } else { ("are", "them") };
-    format!(
-        "{} {are} lost and may hold what is right: {keep}take {them} back (tier0 drive rejoin), and restore from a backup \
-         what is wrong then",
-        named("drive", &names)
-    )
+    let back: BTreeSet<&String> = may_hold().map(|(_, member)| &member.name).collect();
+    match (back.is_empty(), is_under_way) {
+        (false, _) => LostPagesWay::WaitForReturned { drives: back.into_iter().cloned().collect() },
+        (true, true) => LostPagesWay::WaitForRepair,
+        (true, false) => LostPagesWay::Restore,
+    }
 }
 
 impl Repair {
@@ -137,12 +120,7 @@ impl Findings {
     /// Pages that were lost before the start, of which this run has seen none.
     pub(crate) fn look_at_pages_lost_before(&mut self, are_remembered: bool, integrity: &IntegrityStatus) {
         if are_remembered && integrity.unrecoverable == 0 {
-            self.add(
-                Health::Critical,
-                "pages of which no copy is right were found before the last start; run \"tier0 scrub\" to find which are \
-                 still lost (\"tier0 events\" has those of then)"
-                    .into(),
-            );
+            self.add(FindingKind::PagesLostBefore);
         }
     }
 }

@@ -7,13 +7,14 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
+use tier0_api::event::{self as api, PageFound, PagesFound, PlaceFound};
+use tier0_api::{EventKind, Subject};
 use tier0_integrity::{TableEvent, TableFault};
 use tier0_raid::io::{PageFault, RepairEvent, RepairSource};
 use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount};
 
 use super::{Repair, RepairPool};
-use crate::admin::Severity;
-use crate::events::EventId;
+use crate::events::EventNumber;
 
 /// Findings behind the first of which an event names the places; the others are counted.
 const NAMED_MAX: usize = 4;
@@ -43,15 +44,10 @@ enum Kind {
 
 /// Findings that one event tells.
 struct Batch {
-    event: EventId,
+    event: EventNumber,
     drive: String,
-    /// What the event says of the first one.
-    first: String,
-    /// Where others are.
-    others: Vec<String>,
-    /// How many those are.
-    others_count: u64,
-    /// How many of them the file of events has been told.
+    found: PagesFound,
+    /// How many others the file of events has been told.
     passed_on: u64,
     /// When the event was told.
     since: Nanos,
@@ -59,29 +55,12 @@ struct Batch {
     passed_on_at: Nanos,
 }
 
-impl Batch {
-    fn text(&self) -> String {
-        let Batch { first, others, others_count, .. } = self;
-        if *others_count == 0 {
-            return first.clone();
-        }
-        let rest = if *others_count > others.len() as u64 { ", and more" } else { "" };
-        format!("{first}; {others_count} more since, at {}{rest}", others.join(", "))
-    }
-}
-
 impl Kind {
-    fn severity(self) -> Severity {
+    fn event(self, found: PagesFound) -> EventKind {
         match self {
-            Kind::Repaired | Kind::Table => Severity::Warning,
-            Kind::Lost => Severity::Critical,
-        }
-    }
-
-    fn remedy(self) -> &'static str {
-        match self {
-            Kind::Repaired | Kind::Table => "run \"tier0 scrub\" to find whether there are more",
-            Kind::Lost => "restore what is lost from a backup (\"tier0 status\" lists it)",
+            Kind::Repaired => EventKind::PagesRepaired(found),
+            Kind::Lost => EventKind::PagesLost(found),
+            Kind::Table => EventKind::ChecksumsRepaired(found),
         }
     }
 }
@@ -143,43 +122,32 @@ impl Repair {
 
     fn pass_on_findings(&self, kind: Kind, batch: &mut Batch) {
         batch.passed_on_at = self.world.now();
-        if std::mem::replace(&mut batch.passed_on, batch.others_count) == batch.others_count {
+        let count = batch.found.others_count;
+        if std::mem::replace(&mut batch.passed_on, count) == count {
             return;
         }
-        self.tell_listeners(kind.severity(), format!("drive {}", batch.drive), batch.text(), kind.remedy());
+        self.tell_listeners(Subject::drive(&batch.drive), &kind.event(batch.found.clone()));
     }
 
-    /// Something was found on a member's drive: `what` it is, and `place`, where it is.
-    fn tell_found(&self, number: usize, member: u32, kind: Kind, what: String, place: String) {
+    /// Something was found on a member's drive.
+    fn tell_found(&self, number: usize, member: u32, kind: Kind, page: PageFound) {
         self.look_at_findings(number);
         let core = self.core(number);
         let mut open = core.page_errors.open.borrow_mut();
         if let Some(batch) = open.get_mut(&(member, kind)) {
-            tracing::debug!("drive {}: {what}", batch.drive);
-            batch.others_count += 1;
-            if batch.others.len() < NAMED_MAX {
-                batch.others.push(place);
+            tracing::debug!("drive {}: {page:?}", batch.drive);
+            let found = &mut batch.found;
+            found.others_count += 1;
+            if found.others.len() < NAMED_MAX {
+                found.others.push(page.place);
             }
-            self.events.bring_up_to_date(batch.event, batch.text());
+            self.events.bring_up_to_date(batch.event, &kind.event(found.clone()));
             return;
         }
         let (drive, now) = (core.drive_name(member), self.world.now());
-        let event = self.tell_first(
-            kind.severity(),
-            format!("drive {drive}"),
-            what.clone(),
-            kind.remedy().to_owned(),
-        );
-        let batch = Batch {
-            event,
-            drive,
-            first: what,
-            others: Vec::new(),
-            others_count: 0,
-            passed_on: 0,
-            since: now,
-            passed_on_at: now,
-        };
+        let found = PagesFound { first: page, others: Vec::new(), others_count: 0 };
+        let event = self.tell_first(Subject::drive(&drive), &kind.event(found.clone()));
+        let batch = Batch { event, drive, found, passed_on: 0, since: now, passed_on_at: now };
         open.insert((member, kind), batch);
     }
 }
@@ -196,24 +164,16 @@ impl Repair {
         let (_, start) = core.shape.sets.place(event.set, event.column);
         let lba = start + SectorCount(event.column_page * PAGE_SECTORS);
         let fault = match event.fault {
-            PageFault::Rot => "fails its checksum",
-            PageFault::Unreadable => "cannot be read",
-            PageFault::CopiesDiffer => "differs from its copies",
-            PageFault::ParityDiffers => "contradicts its data",
+            PageFault::Rot => api::PageFault::Checksum,
+            PageFault::Unreadable => api::PageFault::Unreadable,
+            PageFault::CopiesDiffer => api::PageFault::CopiesDiffer,
+            PageFault::ParityDiffers => api::PageFault::ParityDiffers,
         };
-        let whose = core
-            .owner_of(event)
-            .map(|(name, sector)| format!("volume {name} sectors {sector}+{PAGE_SECTORS}"));
-        let (kind, became) = match event.source {
-            Some(RepairSource::Overwritten) => (Kind::Repaired, "it was about to be overwritten"),
-            Some(_) => (Kind::Repaired, "it was repaired"),
-            None => (Kind::Lost, "no copy is right"),
-        };
-        let byte = lba.0 * SECTOR_BYTES;
-        let of = whose.as_ref().map_or_else(String::new, |whose| format!(", {whose}"));
-        let what = format!("the page at byte {byte}{of} {fault}; {became}");
-        let of = whose.filter(|_| kind == Kind::Lost).map_or_else(String::new, |whose| format!(" ({whose})"));
-        self.tell_found(number, chunklet.drive, kind, what, format!("byte {byte}{of}"));
+        let volume = core.owner_of(event).map(|(name, sector)| (name, sector, PAGE_SECTORS));
+        let kind = if event.source.is_some() { Kind::Repaired } else { Kind::Lost };
+        let place = PlaceFound { byte: lba.0 * SECTOR_BYTES, volume };
+        let is_overwritten = event.source == Some(RepairSource::Overwritten);
+        self.tell_found(number, chunklet.drive, kind, PageFound { place, fault, is_overwritten });
     }
 }
 
@@ -224,8 +184,8 @@ impl Repair {
         let member = event.member as u32;
         let (drive, byte) = (core.drive_name(member), event.lba.0 * SECTOR_BYTES);
         let fault = match event.fault {
-            TableFault::Unreadable => "cannot be read",
-            TableFault::Damaged => "is damaged",
+            TableFault::Unreadable => api::PageFault::Unreadable,
+            TableFault::Damaged => api::PageFault::Damaged,
             TableFault::Stale => {
                 tracing::info!(
                     drive,
@@ -236,9 +196,8 @@ impl Repair {
             }
         };
         core.page_errors.count(member, true);
-        let what =
-            format!("the copy of checksums at byte {byte} {fault}; it was written again from another copy");
-        self.tell_found(number, member, Kind::Table, what, format!("byte {byte}"));
+        let place = PlaceFound { byte, volume: None };
+        self.tell_found(number, member, Kind::Table, PageFound { place, fault, is_overwritten: false });
     }
 
     /// No copy of a slot's table is right.
@@ -246,12 +205,9 @@ impl Repair {
         let core = self.core(number);
         let sectors = core.metadata.state().geometry().extent_sectors;
         let Some((name, extent)) = core.tenant_of(slot) else { return };
-        let what = format!(
-            "volume {name} sectors {}+{sectors}: no copy of their checksums is right; reads of them fail until they are written again",
-            u64::from(extent.index) * sectors
-        );
-        let remedy = "restore what they held from a backup";
-        self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
+        let sector = u64::from(extent.index) * sectors;
+        let kind = EventKind::ChecksumsLost { volume: name, sector, sectors };
+        self.tell(self.pool_subject(number), kind);
     }
 }
 
@@ -281,30 +237,5 @@ impl RepairPool {
         let within = page % pages_per_slot * PAGE_SECTORS;
         let extent_sectors = self.metadata.state().geometry().extent_sectors;
         Some((volume, u64::from(extent.index) * extent_sectors + within))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A scrub that found many pages drove all other events out of the last ten that status shows.
-    #[test]
-    fn an_event_counts_what_it_does_not_name() {
-        let mut batch = Batch {
-            event: EventId::default(),
-            drive: "d0".into(),
-            first: "the page at byte 1 cannot be read; it was repaired".into(),
-            others: Vec::new(),
-            others_count: 0,
-            passed_on: 0,
-            since: Nanos::ZERO,
-            passed_on_at: Nanos::ZERO,
-        };
-        assert_eq!(batch.text(), batch.first);
-        (batch.others, batch.others_count) = (vec!["byte 2".into(), "byte 3".into()], 2);
-        assert!(batch.text().ends_with("it was repaired; 2 more since, at byte 2, byte 3"));
-        batch.others_count = 3;
-        assert!(batch.text().ends_with("; 3 more since, at byte 2, byte 3, and more"));
     }
 }

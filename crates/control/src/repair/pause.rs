@@ -8,15 +8,15 @@
 
 use std::collections::BTreeSet;
 
+use tier0_api::event::WaitFor;
+use tier0_api::{EventKind, PauseStatus, Subject};
 use tier0_drive::guard::{HealthSnapshot, Standing};
 use tier0_units::{Nanos, named};
 use tier0_world::IoError;
 
 use super::{Repair, RepairPool};
-use crate::admin::{PauseStatus, Severity};
 use crate::message::command::{Refused, ShardCommand};
 use crate::pauses::Awaited;
-use crate::report_drives::Full;
 
 /// How often paused pools are looked at: hosts wait for the end.
 const LOOK_PAUSED: Nanos = Nanos::from_millis(100);
@@ -41,16 +41,13 @@ impl Repair {
         }
         let has_news = !waits.is_subset(&core.pauses.named.borrow());
         if fresh {
-            let what = format!("fails ({error}) and cannot be done without: {reason}");
-            self.tell(Severity::Critical, format!("drive {name}"), what, "bring it back");
+            let (error, reason) = (error.to_string(), reason.to_owned());
+            self.tell(Subject::drive(name), EventKind::DriveAwaited { error, reason });
         }
         if has_news {
-            let names: Vec<String> = waits.iter().map(|member| core.drive_name(*member)).collect();
+            let drives = waits.iter().map(|member| core.drive_name(*member)).collect();
             core.pauses.named.borrow_mut().extend(waits);
-            let drives = named("drive", &names);
-            let what = format!("paused: it waits for {drives}");
-            let remedy = format!("bring {drives} back; everything goes on by itself then");
-            self.tell(Severity::Critical, format!("pool {}", self.pools[number].name), what, remedy);
+            self.tell(self.pool_subject(number), EventKind::PoolPaused { drives });
         }
     }
 
@@ -61,35 +58,28 @@ impl Repair {
         for member in healths {
             let Some(now) = core.pauses.health(member) else { continue };
             let before = core.pauses.told.borrow_mut().insert(member, now.clone()).unwrap_or_default();
-            let full = Full::of(core.pauses.is_on_device(member));
-            self.tell_of_drive(&core.drive_name(member), &full, &before, &now);
+            let drive = Subject::drive(core.drive_name(member));
+            self.tell_of_drive(&drive, core.pauses.is_on_device(member), &before, &now);
         }
     }
 
-    fn tell_of_drive(&self, name: &str, full: &Full, before: &HealthSnapshot, now: &HealthSnapshot) {
-        let thing = || format!("drive {name}");
-        let error = now.last_error.clone().unwrap_or_else(|| "it does not answer".to_owned());
+    fn tell_of_drive(&self, drive: &Subject, on_device: bool, before: &HealthSnapshot, now: &HealthSnapshot) {
+        let tell = |kind| self.tell(drive.clone(), kind);
         match now.standing {
             standing if standing == before.standing => {}
             Standing::Suspect => {
-                let what = format!("suspect: {error}; its commands are tried again");
-                self.tell(
-                    Severity::Warning,
-                    thing(),
-                    what,
-                    "look at its cables and at what the system says of it",
-                );
+                let error = now.last_error.clone().unwrap_or_else(|| "it does not answer".to_owned());
+                tell(EventKind::DriveSuspect { error });
             }
-            Standing::Healthy => self.tell(Severity::Info, thing(), "answers again", ""),
+            Standing::Healthy => tell(EventKind::DriveAnswers),
             // The control task has told that with its verdict.
             Standing::Awaited | Standing::Lost => {}
         }
         if now.no_space && !before.no_space {
-            let what = format!("{}, so writes to it wait", full.what);
-            self.tell(Severity::Critical, thing(), what, full.remedy);
+            tell(EventKind::DriveFull { on_device });
         }
         if !now.no_space && before.no_space {
-            self.tell(Severity::Info, thing(), "there is space under it again", "");
+            tell(EventKind::DriveHasSpace);
         }
     }
 
@@ -110,9 +100,8 @@ impl Repair {
         });
         if pauses.since().is_none() {
             pauses.forget_return();
-            let seconds = self.world.now().saturating_sub(since).0 / Nanos::from_secs(1).0;
-            let what = format!("goes on after a pause of {seconds} s, with everything that was held");
-            self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");
+            let after_s = self.world.now().saturating_sub(since).0 / Nanos::from_secs(1).0;
+            self.tell(self.pool_subject(number), EventKind::PoolResumed { after_s });
             // Whatever was held back by failures on the way is due now.
             let mut refused = pauses.refused.borrow_mut();
             refused.iter_mut().for_each(|lane| lane.waiting = Some(IoError::Timeout));
@@ -145,17 +134,17 @@ impl Repair {
 
     /// Hosts get errors instead of waiting for a pool, or for one group of its sets.
     fn tell_of_refusal(&self, number: usize, lane: Option<usize>, error: IoError) {
-        let (state, remedy) = match error {
-            IoError::NoSpace => ("without space under its drives", "give its drives space"),
-            _ => ("paused", "bring its drives back"),
+        let wait = if error == IoError::NoSpace { WaitFor::Space } else { WaitFor::Drives };
+        let after_s = self.pause_timeout.0 / Nanos::from_secs(1).0;
+        let group = {
+            let metadata = self.core(number).metadata.state();
+            lane.and_then(|lane| metadata.name_of_group(lane as u32)).map(str::to_owned)
         };
-        let seconds = self.pause_timeout.0 / Nanos::from_secs(1).0;
-        let what = format!("{state} for {seconds} s: hosts get errors instead of waiting longer");
-        let remedy = format!("{remedy}; everything goes on by itself then");
-        let metadata = self.core(number).metadata.state();
-        let group = lane.and_then(|lane| metadata.name_of_group(lane as u32));
-        let group = group.map_or_else(String::new, |group| format!(", group {group}"));
-        self.tell(Severity::Critical, format!("pool {}{group}", self.pools[number].name), what, remedy);
+        let subject = match group {
+            Some(name) => Subject::Group { pool: self.pools[number].name.clone(), name },
+            None => self.pool_subject(number),
+        };
+        self.tell(subject, EventKind::HostsRefused { wait, after_s });
     }
 
     /// What hosts must not wait for any longer in a lane of the log.

@@ -6,11 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
+use tier0_api::{EventKind, LastScrub, ScrubResult, ScrubStatus};
 use tier0_pool::{MetaRecord, ScrubCursor};
-use tier0_units::{ByteCount, Nanos, PAGE_SECTORS, SECTOR_BYTES, counted};
+use tier0_units::{ByteCount, Nanos, PAGE_SECTORS, SECTOR_BYTES};
 
 use super::Repair;
-use crate::admin::{AdminError, LastScrub, ScrubResult, ScrubStatus, Severity};
+use crate::admin::AdminError;
 use crate::context::Done;
 use crate::message::command::{ShardCommand, ShardReport};
 use crate::message::scrub::ScrubShared;
@@ -250,37 +251,17 @@ impl Repair {
     }
 
     fn tell_of_scrub(&self, number: usize, end: ScrubResult, shared: &ScrubShared) {
-        let thing = format!("pool {}", self.pools[number].name);
-        let (repaired, lost) = (shared.repaired(), shared.unrecoverable());
-        let pages = counted(shared.pages(), "page");
-        match end {
-            ScrubResult::Stopped => self.tell(Severity::Info, thing, "the scrub was stopped", ""),
-            ScrubResult::Failed => {
-                let what = "the scrub ended early: a shard does not answer";
-                self.tell(Severity::Warning, thing, what, "start it again (tier0 scrub)");
-            }
-            ScrubResult::Finished if shared.found_nothing() => {
-                let what = format!("the scrub has verified {pages}; nothing is wrong");
-                self.tell(Severity::Info, thing, what, "");
-            }
+        let (repaired, lost, pages) = (shared.repaired(), shared.unrecoverable(), shared.pages());
+        let kind = match end {
+            ScrubResult::Stopped => EventKind::ScrubStopped,
+            ScrubResult::Failed => EventKind::ScrubFailed,
+            ScrubResult::Finished if shared.found_nothing() => EventKind::ScrubFinished { pages },
             ScrubResult::Finished => {
-                let skipped = shared.skipped();
-                let mut what = format!(
-                    "the scrub has verified {pages}; wrong and repaired: {repaired}, beyond repair: {lost}"
-                );
-                if skipped > 0 {
-                    what.push_str(&format!(", not verified: {}", counted(skipped, "extent")));
-                }
-                let remedy = match lost {
-                    0 if skipped > 0 => {
-                        "see \"tier0 status\" for what keeps them, then scrub again (tier0 scrub)"
-                    }
-                    0 => "scrub again later (tier0 scrub); replace a drive on which that goes on",
-                    _ => "restore what the events name from a backup",
-                };
-                self.tell(Severity::Warning, thing, what, remedy);
+                let extents_skipped = shared.skipped();
+                EventKind::ScrubFoundErrors { pages, repaired, lost, extents_skipped }
             }
-        }
+        };
+        self.tell(self.pool_subject(number), kind);
     }
 
     /// Metadata have no part in the shards' slots. They are small, so they are not compared but written anew.

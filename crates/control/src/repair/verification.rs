@@ -8,13 +8,14 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use tier0_api::FindingKind;
 use tier0_plan::sets_survive;
 use tier0_pool::PoolState;
 use tier0_raid::set::SetIndex;
 use tier0_units::named;
 
 use super::{Repair, RepairPool};
-use crate::admin::{AdminError, Health};
+use crate::admin::AdminError;
 use crate::report::Findings;
 
 /// The old places of drives that were taken back and not read whole since.
@@ -205,14 +206,8 @@ impl Findings {
         if names.is_empty() {
             return;
         }
-        let remedy = match core.rebuild.is_running() || core.scrub.running.get() {
-            true => "keep the other drives in service until the scrub has ended",
-            false => "scrub it (tier0 scrub), and keep the other drives in service until then",
-        };
-        self.add(
-            Health::Warning,
-            format!("{} taken back, or overwritten, and not verified yet; {remedy}", were(&names)),
-        );
+        let is_under_way = core.rebuild.is_running() || core.scrub.running.get();
+        self.add(FindingKind::DrivesUnverified { drives: names, is_under_way });
     }
 }
 

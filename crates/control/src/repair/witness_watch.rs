@@ -4,10 +4,10 @@
 
 use std::rc::Rc;
 
+use tier0_api::EventKind;
 use tier0_units::Nanos;
 
 use super::Repair;
-use crate::admin::Severity;
 use crate::repair::witness::Progress;
 
 /// How often the witness is looked at.
@@ -27,12 +27,11 @@ impl Repair {
                 noted = progress;
             }
             let before = self.witness_fault.replace(fault.clone());
-            let thing = || format!("array {}", self.array);
             match (before, fault) {
                 (before, Some(fault)) if before.as_ref() != Some(&fault) => {
-                    self.tell(Severity::Warning, thing(), fault, "");
+                    self.tell(self.array_subject(), EventKind::WitnessUnusable { fault });
                 }
-                (Some(_), None) => self.tell(Severity::Info, thing(), "the witness can be used again", ""),
+                (Some(_), None) => self.tell(self.array_subject(), EventKind::WitnessUsable),
                 _ => {}
             }
             self.world.sleep(LOOK).await;

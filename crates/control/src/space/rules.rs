@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use futures_util::future::{join_all, select};
+use tier0_api::{EventKind, Finding, FindingKind, SpaceStatus, Subject};
 use tier0_pool::{Member, PoolState, Reserve, SpaceRules, SpaceWarning};
-use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, counted};
+use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount};
 
 use super::{Space, SpacePool};
-use crate::admin::{AdminError, Severity, SpaceStatus};
+use crate::admin::{AdminError, space_level};
 use crate::context::Done;
 use crate::message::command::{ShardCommand, ShardReport};
+use crate::report::lacking_groups;
 
 /// How far below a rule, as a part of the pool, its warning may be told again: what comes and goes around it is told once.
 const SLACK_PART: u64 = 50;
@@ -53,11 +55,12 @@ impl Spares {
     }
 
     /// What is to be told where a pool, or a group of its sets, has fewer than are to be kept.
-    pub(crate) fn shortage(state: &PoolState) -> Option<String> {
-        (0..state.groups().len() as u32).find_map(|group| {
-            let Spares { free, kept } = Spares::of(state, group);
-            let of = state.name_of_group(group).map(|name| format!(" of group {name:?}")).unwrap_or_default();
-            (free < kept).then(|| format!("spares{of}: {free} of {} are free", counted(kept, "chunklet")))
+    pub(crate) fn shortage(state: &PoolState) -> Option<FindingKind> {
+        (0..state.groups().len() as u32).find_map(|number| {
+            let Spares { free, kept } = Spares::of(state, number);
+            let group = state.name_of_group(number).map(str::to_owned);
+            let add_to = lacking_groups(state);
+            (free < kept).then_some(FindingKind::SparesLacking { group, free, kept, add_to })
         })
     }
 }
@@ -72,14 +75,14 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Facts and remedies, with how urgent they are, the worst first.
-    pub(crate) fn warnings(&self) -> Vec<(SpaceWarning, String, &'static str)> {
-        let what = self.name.as_ref().map_or_else(|| "the pool".to_owned(), |name| format!("group {name:?}"));
-        let told = |warning: SpaceWarning| {
-            let (fact, remedy) = warning.in_two(&what);
-            (warning, fact, remedy)
-        };
-        self.space.warnings(&self.rules).into_iter().map(told).collect()
+    /// What an administrator should know, the worst first.
+    pub(crate) fn warnings(&self) -> Vec<SpaceWarning> {
+        self.space.warnings(&self.rules)
+    }
+
+    /// A warning as a finding.
+    pub(crate) fn finding(&self, warning: &SpaceWarning) -> FindingKind {
+        FindingKind::Space { level: space_level(warning), group: self.name.clone() }
     }
 
     /// The urgency of the worst that is to be told.
@@ -133,9 +136,10 @@ impl SpacePool {
     /// The space for the status. A pool that is paused gets no remedies, which it could not follow.
     pub(crate) fn space_status(&self, parts: &[Part], is_paused: bool) -> SpaceStatus {
         let rules = self.rules.borrow();
-        let told = |(_, fact, remedy): (SpaceWarning, String, &str)| match is_paused {
-            true => fact,
-            false => format!("{fact}; {remedy}"),
+        let subject = Subject::pool(self.metadata.state().name());
+        let told = |part: &Part| -> Vec<String> {
+            let finding = |warning| Finding::new(subject.clone(), &part.finding(warning), is_paused).text();
+            part.warnings().iter().map(finding).collect()
         };
         let all = parts.iter().map(|part| part.space).reduce(|all, space| all.and(&space));
         let space = all.expect("a pool has a group");
@@ -145,7 +149,7 @@ impl SpacePool {
             reserved_bytes: space.reserved.0,
             kept_bytes: rules.reserve.of(space.usable).0,
             provisioned_bytes: space.promised.0,
-            warnings: parts.iter().flat_map(Part::warnings).map(told).collect(),
+            warnings: parts.iter().flat_map(told).collect(),
         }
     }
 }
@@ -175,9 +179,8 @@ impl Space {
             if still < told {
                 core.told.borrow_mut().insert(group, still);
                 if told > FULL_PERCENT && still <= FULL_PERCENT {
-                    let whose = part.name.as_ref().map(|name| format!(" in group {name:?}"));
-                    let what = format!("there is space for new data again{}", whose.unwrap_or_default());
-                    self.tell(Severity::Info, format!("pool {}", self.pools[number].name), what, "");
+                    let kind = EventKind::SpaceAvailable { group: part.name.clone() };
+                    self.tell(self.pool_subject(number), kind);
                 }
             }
         }
@@ -195,9 +198,9 @@ impl Space {
     }
 
     fn tell_of_space(&self, number: usize, part: &Part) {
-        let Some((worst, what, remedy)) = part.warnings().into_iter().next() else { return };
-        let severity = if worst.refuses_writes() { Severity::Critical } else { Severity::Warning };
-        self.tell(severity, format!("pool {}", self.pools[number].name), what, remedy);
+        let Some(worst) = part.warnings().into_iter().next() else { return };
+        let kind = EventKind::Space { level: space_level(&worst), group: part.name.clone() };
+        self.tell(self.pool_subject(number), kind);
     }
 
     /// Has what hosts have discarded counted as free, which it otherwise is some time after, when it is destaged. A
@@ -231,6 +234,12 @@ impl Space {
         }
         let before = std::mem::replace(&mut core.rules.borrow_mut().reserve, reserve);
         let name = &self.pools[number].name;
+        if before == reserve {
+            let is = reserve.of(usable);
+            return Err(AdminError::unchanged(format!(
+                "reserve of pool {name} is {is} of {usable} already; nothing changed"
+            )));
+        }
         Ok(format!(
             "reserve of pool {name} is {} of {usable} (before: {}) until the next start; to keep it, replace \
              the array file by the output of \"tier0 config\"",

@@ -99,7 +99,7 @@ impl Volumes {
             )));
         }
         if sectors == record.sectors {
-            return Ok(format!("volume {name} already has {now:#}; nothing changed"));
+            return Err(AdminError::unchanged(format!("volume {name} already has {now:#}; nothing changed")));
         }
         self.check_grows(pool, &record, sectors)?;
         let resized = MetaRecord::VolumeResized { volume: record.number, sectors };
@@ -116,7 +116,9 @@ impl Volumes {
         let _turn = self.turn.acquire(1).await;
         let Meant { pool, record, number } = self.volume_meant(name)?;
         if name == new {
-            return Ok(format!("volume {name} already has that name; nothing changed"));
+            return Err(AdminError::unchanged(format!(
+                "volume {name} already has that name; nothing changed"
+            )));
         }
         self.check_is_new(new)?;
         let renamed = MetaRecord::VolumeRenamed { volume: record.number, name: new.to_owned() };

@@ -35,7 +35,7 @@ impl Volumes {
             )));
         }
         if sectors == meant.record.sectors {
-            return Ok(format!("volume {name} already has {now}; nothing changed"));
+            return Err(AdminError::unchanged(format!("volume {name} already has {now}; nothing changed")));
         }
         self.check_goes_on(&meant)?;
         let number = meant.number;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use tier0_control::admin::AdminRequest;
+use tier0_api::AdminRequest;
+use tier0_control::admin::drive_class;
 use tier0_description::Description;
 use tier0_pool::DriveClass;
 use tier0_units::ByteCount;
@@ -192,15 +193,28 @@ pub(crate) fn drive(verb: &Drive) -> Result<(), Failure> {
             let Place { name, path, size, force, class } = place;
             let (pool, name, path) = (pool.clone(), name.clone(), absolute(path)?);
             let group = group.clone();
-            let request =
-                AdminRequest::DriveAdd { pool, name, path, size: *size, force: *force, group, class: *class };
+            let request = AdminRequest::DriveAdd {
+                pool,
+                name,
+                path,
+                size: *size,
+                force: *force,
+                group,
+                class: class.map(drive_class),
+            };
             carry_out(array, &request, *answering, *agreement)
         }
         Drive::Replace(ReplacedDrive { array, drive, place, agreement, answering }) => {
             let Place { name, path, size, force, class } = place;
             let (name, path, drive) = (name.clone(), absolute(path)?, drive.clone());
-            let request =
-                AdminRequest::DriveReplace { drive, name, path, size: *size, force: *force, class: *class };
+            let request = AdminRequest::DriveReplace {
+                drive,
+                name,
+                path,
+                size: *size,
+                force: *force,
+                class: class.map(drive_class),
+            };
             carry_out(array, &request, *answering, *agreement)
         }
     }

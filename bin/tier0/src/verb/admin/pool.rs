@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tier0_control::admin::AdminRequest;
+use tier0_api::AdminRequest;
 use tier0_pool::Reserve;
 use tier0_units::ByteCount;
 
@@ -162,7 +162,10 @@ pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
             (array, AdminRequest::PoolFlashCache { pool, size: *size, drives }, answering)
         }
         Pool::Reserve(Reserved { of: OfPool { array, pool }, reserve, answering }) => {
-            let request = AdminRequest::PoolReserve { pool: pool.clone(), reserve: *reserve };
+            let request = AdminRequest::PoolReserve {
+                pool: pool.clone(),
+                reserve: tier0_control::admin::reserve(*reserve),
+            };
             (array, request, answering)
         }
         Pool::Restripe(Restripe { of: OfPool { array, pool }, pace, answering }) => {

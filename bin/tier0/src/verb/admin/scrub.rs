@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tier0_control::admin::AdminRequest;
+use tier0_api::AdminRequest;
 
 use super::rate::Pace;
 use crate::failure::Failure;

@@ -1,7 +1,6 @@
 //! The drives of a pool: a table, and a line for each of which there is something to tell.
 
-use tier0_control::admin::{DriveHealth, DriveStanding, DriveStatus};
-use tier0_description::facts::DriveState;
+use tier0_api::{DriveHealth, DriveStanding, DriveState, DriveStatus};
 use tier0_units::{ByteCount, counted};
 
 use super::duration;
@@ -122,7 +121,7 @@ mod tests {
             group: None,
             can_return: false,
             lost_because: None,
-            io: tier0_stats::IoSummary::default(),
+            io: tier0_api::IoSummary::default(),
             health: Some(DriveHealth {
                 standing,
                 since_s: 61,

@@ -1,6 +1,6 @@
 //! What has happened lately, newest last.
 
-use tier0_control::admin::{Event, Severity};
+use tier0_api::{Event, Severity};
 
 use super::duration;
 use crate::output::wrapped;
@@ -32,25 +32,21 @@ fn line(event: &Event) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tier0_api::{EventKind, Subject};
+
     use super::*;
 
     #[test]
     fn the_last_events_are_told_newest_last() {
         assert_eq!(text(&[]), "");
-        let event = |age_s: u64| Event {
-            age_s,
-            severity: Severity::Warning,
-            thing: "drive d0".into(),
-            what: "suspect".into(),
-            remedy: "look at it".into(),
-            original: None,
-        };
+        let kind = EventKind::DriveAwaited { error: "an error".into(), reason: "it is needed".into() };
+        let event = |age_s: u64| Event { age_s, ..Event::new(Subject::drive("d0"), &kind) };
         let events: Vec<Event> = (0..12).rev().map(event).collect();
         let text = text(&events);
         assert!(
-            text.starts_with("\nevents, the last 10 of 12:\n  9 s ago: ! drive d0: suspect; look at it\n"),
+            text.starts_with("\nevents, the last 10 of 12:\n  9 s ago: !! drive d0: fails (an error), and"),
             "{text}"
         );
-        assert!(text.ends_with("  0 s ago: ! drive d0: suspect; look at it\n"), "{text}");
+        assert!(text.ends_with("it is needed; bring it back\n"), "{text}");
     }
 }

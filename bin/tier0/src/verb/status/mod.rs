@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tier0_control::admin::{ConnectionsStatus, Health, Status};
+use tier0_api::{ConnectionsStatus, FindingKind, Health, Status};
 use tier0_description::{Description, Finding};
 
 use super::config::facts;
@@ -51,7 +51,7 @@ pub(crate) fn run(verb: &StatusVerb, global: &Global) -> Result<(), Failure> {
     match server.description() {
         Ok(description) => add_refusals(&mut status, description)?,
         // No start reads it.
-        Err(broken) => status.add_problem(Health::Warning, as_it_was(broken.fault)),
+        Err(broken) => status.add(&FindingKind::ArrayFileBroken { fault: broken.fault.to_owned() }),
     }
     if global.quiet == 0 {
         print(&if verb.json { json(&status) } else { text(&status) })?;
@@ -70,14 +70,9 @@ fn add_refusals(status: &mut Status, description: &Description) -> Result<(), Fa
     let Some(findings) = within(COMPARE_LIMIT, move || description.compare(&facts)) else { return Ok(()) };
     for finding in findings.map_err(Failure::Run)? {
         let Finding::Refused(text) = finding else { continue };
-        status.add_problem(Health::Warning, text);
+        status.add(&FindingKind::StartRefused { text });
     }
     Ok(())
-}
-
-/// What to do about a broken array file while its server can be asked.
-fn as_it_was(fault: &str) -> String {
-    format!("{fault}; the next start needs it: while the array is served, \"tier0 config\" prints it")
 }
 
 fn text(status: &Status) -> String {

@@ -1,10 +1,9 @@
 //! A pool: its space, problems, background work, drives and volumes.
 
-use tier0_control::admin::{
-    DriveStatus, FlashCacheStatus, Flushing, GroupStatus, IntegrityStatus, LostRange, PoolStatus,
-    ReadCacheStatus, RebuildPurpose, RebuildStatus, SpaceStatus, TablesStatus, VolumeStatus,
+use tier0_api::{
+    CacheSwitches, DriveStatus, FlashCacheStatus, Flushing, GroupStatus, IntegrityStatus, LostRange,
+    PoolStatus, ReadCacheStatus, RebuildPurpose, RebuildStatus, SpaceStatus, TablesStatus, VolumeStatus,
 };
-use tier0_pool::CacheSwitches;
 use tier0_units::{ByteCount, counted};
 
 use super::{drives, duration, scrub};

@@ -1,6 +1,6 @@
 //! The scrub of a pool: the one that is running, or the result of the last one.
 
-use tier0_control::admin::{LastScrub, ScrubResult, ScrubStatus};
+use tier0_api::{LastScrub, ScrubResult, ScrubStatus};
 use tier0_units::{ByteCount, counted};
 
 use super::duration;

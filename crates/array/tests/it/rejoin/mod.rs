@@ -5,9 +5,8 @@ mod needed;
 use std::cell::Cell;
 use std::rc::Rc;
 
+use tier0_api::{AdminRequest, DriveState, DriveStatus, RebuildStatus};
 use tier0_array::engine::{Engine, StartOptions, start};
-use tier0_control::admin::{AdminRequest, DriveStatus, RebuildStatus};
-use tier0_description::facts::DriveState;
 use tier0_drive::sim::SimMedium;
 use tier0_drive::{Command, Drive, DriveHandle, DriveInfo};
 use tier0_units::{ByteCount, Lba, Nanos, SECTOR_BYTES};

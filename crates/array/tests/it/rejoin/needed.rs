@@ -1,8 +1,7 @@
 //! Lost drives that may hold what is right of pages of which no copy is: they are not forgotten by the way.
 
+use tier0_api::{AdminReply, AdminRequest, DriveState, DriveStatus};
 use tier0_array::engine::Engine;
-use tier0_control::admin::{AdminReply, AdminRequest, DriveStatus};
-use tier0_description::facts::DriveState;
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 

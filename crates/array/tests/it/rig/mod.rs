@@ -1,10 +1,10 @@
 //! What tests of arrays in virtual time share: drives that lose power, lives of the array's world, patterns on volumes.
 
 use futures_util::future::LocalBoxFuture;
+use tier0_api::{AdminReply, AdminRequest, PoolStatus};
 use tier0_array::Volume;
 use tier0_array::engine::{Engine, StartOptions, create, start};
 use tier0_block::BlockTarget;
-use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus};
 use tier0_description::Description;
 use tier0_drive::DriveHandle;
 use tier0_drive::sim::{PowerCut, PowerSwitch, SimMedium, SimOptions};

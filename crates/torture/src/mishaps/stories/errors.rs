@@ -330,7 +330,7 @@ pub(super) fn device_shrinks_and_is_done_without(scene: &mut Scene) -> Result<()
         array_at(scene, MIRROR, &[scene.path("d0").display().to_string(), device.path.clone()])?;
         scene.host.begin(false);
         device.resize(1)?;
-        scene.event("drive d1", "lost (a", 60)?;
+        scene.event("drive d1", "failed (a", 60)?;
         scene.host.goes_on(500, 30)?;
         device.resize(WHOLE)?;
         scene.done(&["drive", "rejoin", "@", "d1"])?;
@@ -370,7 +370,7 @@ pub(super) fn overwritten_behind_a_scrub(scene: &mut Scene) -> Result<(), Tortur
     // All of the drive but its end.
     scene.overwrite_serving_front("d0", 48 << 10)?;
     scene.event("drive d0", "overwritten from outside", 30)?;
-    scene.event("pool pool0", "wrong and repaired", 60)?;
+    scene.event("pool pool0", "repaired, 0 lost", 60)?;
     scene.pool("a drive that is verified", 30, |pool| {
         !pool["problems"].to_string().contains("not verified")
     })?;
@@ -430,7 +430,7 @@ pub(super) fn file_cut_and_grown(scene: &mut Scene) -> Result<(), TortureError> 
     }
     cut(scene, 64)?;
     scene.event("drive d1", "has its size again", 30)?;
-    scene.event("pool pool0", "wrong and repaired", 60)?;
+    scene.event("pool pool0", "repaired, 0 lost", 60)?;
     scene.pool("a drive that is verified", 30, |pool| {
         !pool["problems"].to_string().contains("not verified")
     })?;
@@ -447,7 +447,7 @@ fn serves_cut(scene: &mut Scene, mib: u64) -> Result<bool, TortureError> {
     }
     scene.host.writes(600)?;
     cut(scene, mib)?;
-    scene.event("drive d1", "ends before the size", 20)?;
+    scene.event("drive d1", "is smaller than it was", 20)?;
     Ok(true)
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use tier0_api::{AdminReply, AdminRequest, ApiVersion, PoolStatus, Status, VolumeStatus};
 use tier0_array::ArrayError;
 use tier0_array::open::{StoredVolume, stored_volumes};
-use tier0_control::admin::{AdminReply, AdminRequest, PoolStatus, Status, VolumeStatus};
 use tier0_description::{Description, VolumeDescription};
 use tier0_units::{ByteCount, WriteCache};
 
@@ -55,6 +55,7 @@ enum Source {
 /// The volumes of an array.
 #[derive(Serialize)]
 struct Listed {
+    api: ApiVersion,
     array: String,
     source: Source,
     volumes: Vec<ListedVolume>,
@@ -97,6 +98,7 @@ fn of_server(status: Status) -> Listed {
         pool.volumes.into_iter().map(move |volume| ListedVolume::served(volume, name.clone()))
     };
     Listed {
+        api: ApiVersion::CURRENT,
         array: status.array,
         source: Source::Server,
         volumes: status.pools.into_iter().flat_map(of_pool).collect(),
@@ -120,7 +122,7 @@ fn offline(description: &Description, file: &Path) -> Result<Listed, Failure> {
             (Source::File, volumes.collect())
         }
     };
-    Ok(Listed { array, source, volumes })
+    Ok(Listed { api: ApiVersion::CURRENT, array, source, volumes })
 }
 
 /// The volumes that the drives hold, or why they do not tell, as half a sentence.
@@ -259,7 +261,12 @@ mod tests {
 
     #[test]
     fn columns_are_shown_where_they_tell_something() {
-        let list = |volumes| Listed { array: "a".to_owned(), source: Source::Drives, volumes };
+        let list = |volumes| Listed {
+            api: ApiVersion::CURRENT,
+            array: "a".to_owned(),
+            source: Source::Drives,
+            volumes,
+        };
         let told = text(&list(vec![volume("lun0", "p"), volume("lun1", "p")]));
         assert!(told.contains("lun1") && told.contains("24MiB") && told.contains("1MiB"), "{told}");
         assert!(!told.contains("pool") && !told.contains("shares"), "{told}");

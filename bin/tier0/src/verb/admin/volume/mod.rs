@@ -5,7 +5,7 @@ mod list;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tier0_control::admin::AdminRequest;
+use tier0_api::AdminRequest;
 use tier0_units::{ByteCount, WriteCache};
 
 use self::list::VolumeList;

@@ -18,8 +18,8 @@ use std::rc::Rc;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
+use tier0_api::AdminRequest;
 use tier0_array::open::{OpenArray, OpenOptions, open};
-use tier0_control::admin::AdminRequest;
 use tier0_description::Description;
 use tier0_nbd::client::{Client, ClientOptions};
 use tier0_nbd::protocol::NbdUri;

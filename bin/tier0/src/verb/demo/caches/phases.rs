@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tier0_control::admin::{AdminReply, AdminRequest, FlashCacheStatus, PoolIo, ReadCacheStatus};
+use tier0_api::{AdminReply, AdminRequest, FlashCacheStatus, PoolIo, ReadCacheStatus};
 use tier0_stats::IoStats;
 use tier0_units::Nanos;
 

@@ -1,19 +1,16 @@
-//! What an administrator can ask of a running array.
+//! What an administrator can ask of a running array, and what comes back.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
-use tier0_description::facts::PoolFacts;
-use tier0_plan::PlanError;
-use tier0_pool::{DriveClass, MetaError, PoolError, Reserve};
 use tier0_units::{ByteCount, WriteCache};
 use uuid::Uuid;
 
-use super::{IoReport, Status};
+use crate::{DriveClass, IoReport, PoolFacts, Reserve, Status};
 
 /// A request. Pools may be left out where the array has one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum AdminRequest {
     /// What the array is and how it does.
@@ -25,6 +22,7 @@ pub enum AdminRequest {
     /// What a start would say that does not find these drives.
     StartWithout {
         /// Their identities.
+        #[cfg_attr(test, schemars(with = "Vec<String>"))]
         drives: Vec<Uuid>,
     },
     /// Takes a drive out of service, as if it had failed; what it holds is rebuilt elsewhere.
@@ -46,6 +44,7 @@ pub enum AdminRequest {
         /// Its file or device.
         path: PathBuf,
         /// The size at which a missing file is created.
+        #[cfg_attr(test, schemars(with = "Option<u64>"))]
         size: Option<ByteCount>,
         /// Overwrite what it holds.
         force: bool,
@@ -90,6 +89,7 @@ pub enum AdminRequest {
         /// Its file or device.
         path: PathBuf,
         /// The size at which a missing file is created.
+        #[cfg_attr(test, schemars(with = "Option<u64>"))]
         size: Option<ByteCount>,
         /// Overwrite what it holds.
         force: bool,
@@ -118,6 +118,7 @@ pub enum AdminRequest {
         /// The pool.
         pool: Option<String>,
         /// Its size over all of its drives; zero for none.
+        #[cfg_attr(test, schemars(with = "u64"))]
         size: ByteCount,
         /// The drives that are to hold it, by name; those that do, or all flash drives, where none are given.
         #[serde(default)]
@@ -146,6 +147,7 @@ pub enum AdminRequest {
         /// The pool.
         pool: Option<String>,
         /// Bytes per second at most.
+        #[cfg_attr(test, schemars(with = "Option<u64>"))]
         rate: Option<ByteCount>,
         /// Stop what is going on.
         stop: bool,
@@ -155,6 +157,7 @@ pub enum AdminRequest {
         /// The pool; all of them where none is given.
         pool: Option<String>,
         /// Bytes per second at most; not 0.
+        #[cfg_attr(test, schemars(with = "Option<u64>"))]
         rate: Option<ByteCount>,
     },
     /// Stops a scrub; it goes on from here when it is started again.
@@ -169,10 +172,12 @@ pub enum AdminRequest {
         /// Its name.
         name: String,
         /// Its size.
+        #[cfg_attr(test, schemars(with = "u64"))]
         size: ByteCount,
         /// Whether extents are allocated at the first write.
         thin: bool,
         /// When its writes are acknowledged.
+        #[cfg_attr(test, schemars(with = "crate::schema::WriteCache"))]
         write_cache: WriteCache,
         /// The group of sets that it lies on; the pool's first where none is given.
         #[serde(default)]
@@ -190,6 +195,7 @@ pub enum AdminRequest {
         /// The volume.
         volume: String,
         /// Its size from now on.
+        #[cfg_attr(test, schemars(with = "u64"))]
         size: ByteCount,
     },
     /// Makes a volume smaller: what it holds beyond its new size is discarded.
@@ -197,6 +203,7 @@ pub enum AdminRequest {
         /// The volume.
         volume: String,
         /// Its size from now on.
+        #[cfg_attr(test, schemars(with = "u64"))]
         size: ByteCount,
         /// Disconnect clients that use it.
         #[serde(default)]
@@ -226,12 +233,14 @@ pub enum AdminRequest {
         /// When its writes are acknowledged; what is acknowledged is in its place at the end where that is
         /// [`WriteCache::Off`].
         #[serde(default)]
+        #[cfg_attr(test, schemars(with = "Option<crate::schema::WriteCache>"))]
         write: Option<WriteCache>,
     },
 }
 
 /// What comes back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AdminReply {
     /// It is done; one sentence about it.
@@ -250,65 +259,4 @@ pub enum AdminReply {
     Held(String),
     /// It was tried, and something failed: the fact and the remedy.
     Failed(String),
-}
-
-/// Why a request cannot be carried out, as text: the fact, then the remedy.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum AdminError {
-    /// What was asked for cannot be, as the array is; nothing was changed.
-    #[error("{0}")]
-    Refused(String),
-    /// The same of a drive that is to join and holds something, which is not overwritten without `force`.
-    #[error("{0}")]
-    Held(String),
-    /// It could be, and something failed on the way: a drive, the log, the system.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl AdminError {
-    /// A request that cannot be carried out as it is; nothing was changed.
-    pub fn new(text: impl Into<String>) -> AdminError {
-        AdminError::Refused(text.into())
-    }
-
-    /// A request that failed while it was carried out.
-    pub fn failed(text: impl Into<String>) -> AdminError {
-        AdminError::Failed(text.into())
-    }
-}
-
-impl From<AdminError> for AdminReply {
-    fn from(error: AdminError) -> AdminReply {
-        match error {
-            AdminError::Refused(text) => AdminReply::Refused(text),
-            AdminError::Held(text) => AdminReply::Held(text),
-            AdminError::Failed(text) => AdminReply::Failed(text),
-        }
-    }
-}
-
-impl From<MetaError> for AdminError {
-    fn from(error: MetaError) -> AdminError {
-        AdminError::Refused(error.to_string())
-    }
-}
-
-impl From<PoolError> for AdminError {
-    /// What a drive refuses has failed; what else is wrong is in the request.
-    fn from(error: PoolError) -> AdminError {
-        match error.is_failure() {
-            true => AdminError::Failed(error.to_string()),
-            false => AdminError::Refused(error.to_string()),
-        }
-    }
-}
-
-impl From<PlanError> for AdminError {
-    fn from(error: PlanError) -> AdminError {
-        match error {
-            PlanError::Pool(error) => error.into(),
-            error => AdminError::Refused(error.to_string()),
-        }
-    }
 }

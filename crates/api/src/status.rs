@@ -2,18 +2,18 @@
 //!
 //! Sizes are in bytes, rates in bytes per second, times in seconds, shares from 0 to 1.
 
-use std::path::PathBuf;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tier0_cache::{Flushing, ReadCacheStatus};
-use tier0_description::facts::DriveState;
-use tier0_flash_cache::FlashCacheStatus;
-use tier0_pool::{CacheSwitches, DriveClass};
-use tier0_stats::IoSummary;
 use tier0_units::WriteCache;
+
+use crate::event::Event;
+use crate::finding::{Finding, FindingKind};
+use crate::{ApiVersion, CacheSwitches, FlashCacheStatus, Flushing, IoSummary, ReadCacheStatus, Subject};
 
 /// How an array does, best first; the order is that of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Health {
     /// Everything is redundant and there is space.
@@ -28,7 +28,11 @@ pub enum Health {
 
 /// A whole array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Status {
+    /// The version of this contract.
+    #[serde(default = "ApiVersion::unnamed")]
+    pub api: ApiVersion,
     /// Its name.
     pub array: String,
     /// The worst of its pools.
@@ -52,6 +56,7 @@ pub struct Status {
 
 /// Connections of clients, of all shards together. Those that were closed are counted since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConnectionsStatus {
     /// Connections that are open.
     pub open: u64,
@@ -72,51 +77,23 @@ pub struct ConnectionsStatus {
 }
 
 impl Status {
-    /// Something is wrong of which no pool knows.
-    pub fn add_problem(&mut self, health: Health, text: String) {
-        if self.health < health {
-            self.health = health;
-            self.summary.clone_from(&text);
+    /// Something is wrong that the server, or who asks it, knows and no pool does.
+    pub fn add(&mut self, kind: &FindingKind) {
+        let finding = Finding::new(Subject::array(&self.array), kind, false);
+        if self.health < finding.health {
+            self.health = finding.health;
+            self.summary = finding.text();
         }
         if let Some(pool) = self.pools.first_mut() {
-            pool.problems.push(text);
+            pool.problems.push(finding.text());
+            pool.findings.push(finding);
         }
     }
 }
 
-/// How much something that has happened matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Good to know.
-    Info,
-    /// The administrator should look.
-    Warning,
-    /// Hosts notice it, or redundancy is gone.
-    Critical,
-}
-
-/// Something that has happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event {
-    /// How long ago, in seconds.
-    pub age_s: u64,
-    /// How much it matters.
-    pub severity: Severity,
-    /// To what, as `drive d0` or `pool pool0`.
-    pub thing: String,
-    /// What it was, and its cause.
-    pub what: String,
-    /// What to do; empty where nothing is to be done.
-    pub remedy: String,
-    /// Where the file of a drive lies that was moved, and whose place something else has taken: a start takes that for the
-    /// drive if it is a copy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub original: Option<PathBuf>,
-}
-
 /// A pause: the pool waits for drives that it cannot do without.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PauseStatus {
     /// For how many seconds.
     pub since_s: u64,
@@ -130,6 +107,7 @@ pub struct PauseStatus {
 
 /// How a drive stands with those who watch over its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveStanding {
     /// It answers.
@@ -144,6 +122,7 @@ pub enum DriveStanding {
 
 /// What is known of a drive's health since the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriveHealth {
     /// How it stands.
     pub standing: DriveStanding,
@@ -180,6 +159,7 @@ pub struct DriveHealth {
 
 /// A group of a pool's RAID sets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GroupStatus {
     /// Its name.
     pub name: String,
@@ -200,6 +180,7 @@ pub struct GroupStatus {
 
 /// A group's part of the write log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LaneStatus {
     /// Its size on each of the log's drives.
     pub size_bytes: u64,
@@ -214,6 +195,7 @@ pub struct LaneStatus {
 
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PoolStatus {
     /// Its name.
     pub name: String,
@@ -223,6 +205,9 @@ pub struct PoolStatus {
     pub health: Health,
     /// What is wrong, one sentence each.
     pub problems: Vec<String>,
+    /// The same for programs, in the same order.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// The pause that it is in: it waits for drives.
     #[serde(default)]
     pub paused: Option<PauseStatus>,
@@ -263,6 +248,7 @@ pub struct PoolStatus {
 
 /// A drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriveStatus {
     /// Its name.
     pub name: String,
@@ -315,8 +301,45 @@ fn is_for_data() -> bool {
     true
 }
 
+/// Where a drive stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveState {
+    /// In service.
+    Active,
+    /// Out of service: failed, missing or declared failed. What it holds is never believed again.
+    Lost,
+    /// Being emptied.
+    Leaving,
+}
+
+/// A kind of drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum DriveClass {
+    /// Flash.
+    Flash,
+    /// A disk, or something of which nothing is known.
+    Disk,
+    /// Memory.
+    Ram,
+}
+
+impl fmt::Display for DriveClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DriveClass::Flash => "flash",
+            DriveClass::Disk => "disk",
+            DriveClass::Ram => "ram",
+        })
+    }
+}
+
 /// The sets of a pool by how they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SetsStatus {
     /// All of them.
     pub count: u64,
@@ -333,6 +356,7 @@ pub struct SetsStatus {
 
 /// Why columns are written anew, or copied to other drives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RebuildPurpose {
     /// Something was lost.
@@ -350,6 +374,7 @@ pub enum RebuildPurpose {
 
 /// A rebuild.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RebuildStatus {
     /// What it is for.
     #[serde(default)]
@@ -369,6 +394,7 @@ pub struct RebuildStatus {
 
 /// A restriping that is going on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RestripeStatus {
     /// Slots moved.
     pub slots_done: u64,
@@ -382,6 +408,7 @@ pub struct RestripeStatus {
 
 /// A scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScrubStatus {
     /// Whether it is going on.
     pub running: bool,
@@ -406,6 +433,7 @@ pub struct ScrubStatus {
 
 /// A scrub that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LastScrub {
     /// How it ended.
     pub result: ScrubResult,
@@ -423,6 +451,7 @@ pub struct LastScrub {
 
 /// How a scrub ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ScrubResult {
     /// It has seen everything.
@@ -435,6 +464,7 @@ pub enum ScrubResult {
 
 /// A write log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogStatus {
     /// Its size on each of its drives.
     pub size_bytes: u64,
@@ -459,6 +489,7 @@ pub struct LogStatus {
 
 /// Space of a pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SpaceStatus {
     /// What volumes can use in all.
     pub usable_bytes: u64,
@@ -478,6 +509,7 @@ pub struct SpaceStatus {
 
 /// What checksums have found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IntegrityStatus {
     /// Whether pages carry checksums.
     pub checksums: bool,
@@ -498,6 +530,7 @@ pub struct IntegrityStatus {
 
 /// Slot tables in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TablesStatus {
     /// What they take.
     pub bytes: u64,
@@ -511,6 +544,7 @@ pub struct TablesStatus {
 
 /// Neighbouring pages of a volume that no copy has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LostRange {
     /// The volume's name.
     pub volume: String,
@@ -524,6 +558,7 @@ pub struct LostRange {
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VolumeStatus {
     /// Its name.
     pub name: String,
@@ -534,6 +569,7 @@ pub struct VolumeStatus {
     /// Whether extents are allocated at the first write.
     pub thin: bool,
     /// When writes are acknowledged, the pool's switch considered; none where they go straight to the drives.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::WriteCache>"))]
     pub write_cache: Option<WriteCache>,
     /// Whether reads use the read cache, the pool's switch considered.
     #[serde(default)]

@@ -1,12 +1,12 @@
 //! Counters in a few figures, for people and for JSON.
 
 use serde::{Deserialize, Serialize};
+use tier0_stats::{IoStats, OpStats};
 use tier0_units::Nanos;
-
-use crate::io::{IoStats, OpStats};
 
 /// Requests of one kind in a few figures. Latencies are in nanoseconds; none where no request has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpSummary {
     /// How many have ended, with an error or without.
     pub count: u64,
@@ -30,6 +30,7 @@ pub struct OpSummary {
 
 /// Requests by kind in a few figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct IoSummary {
     /// Reads.

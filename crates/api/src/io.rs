@@ -1,12 +1,13 @@
 //! What an array's volumes, groups of sets, log, tables and drives have done, with the distributions of their latencies.
 
 use serde::{Deserialize, Serialize};
-use tier0_cache::{Flushing, ReadCacheStatus};
-use tier0_flash_cache::FlashCacheStatus;
 use tier0_stats::IoStats;
+
+use crate::{FlashCacheStatus, Flushing, ReadCacheStatus};
 
 /// Counters since the array started. For rates, the caller asks twice and subtracts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IoReport {
     /// When they were read, in nanoseconds since the array started.
     pub at_ns: u64,
@@ -16,6 +17,7 @@ pub struct IoReport {
 
 /// A pool's part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PoolIo {
     /// The pool.
     pub name: String,
@@ -59,6 +61,7 @@ pub struct PoolIo {
 
 /// The write caches of a lane, in all shards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NamedFlushing {
     /// Its name.
     pub name: String,
@@ -74,6 +77,7 @@ pub const CONNECTIONS_WITH_LATENCIES: usize = 64;
 
 /// A connection of a host to a volume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConnectionIo {
     /// The shard that serves it and its number there, such as `0.17`; never given twice while the array serves.
     pub id: String,
@@ -82,14 +86,17 @@ pub struct ConnectionIo {
     /// Who is at its other end: an address, or a process of this machine.
     pub peer: String,
     /// What it has asked, as long as it was connected. A long request counts as several.
+    #[cfg_attr(test, schemars(with = "crate::schema::IoStats"))]
     pub io: IoStats,
 }
 
 /// A volume, a drive, or something else that is named.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NamedIo {
     /// Its name.
     pub name: String,
     /// What it has done.
+    #[cfg_attr(test, schemars(with = "crate::schema::IoStats"))]
     pub io: IoStats,
 }
