@@ -86,7 +86,7 @@ fn write_amplification(deaf: bool) -> f64 {
         create(&world, &describe("raid1", 2, 2, ""), handles(), 1).await.expect("created");
         let engine = start(&world, handles(), &StartOptions::default()).await.expect("started");
         let usable = engine.status().await.pools[0].space.usable_bytes;
-        let [kept_mib, deleted_mib] = [70, 28].map(|percent| usable * percent / 100 >> 20);
+        let [kept_mib, deleted_mib] = [70, 28].map(|percent| (usable * percent / 100) >> 20);
         for (name, extents) in [("kept", kept_mib), ("deleted", deleted_mib)] {
             done(&engine, create_volume(name, ByteCount::mib(extents), true)).await;
             for extent in 0..extents {
