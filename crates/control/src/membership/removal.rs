@@ -19,7 +19,7 @@ use super::Membership;
 use crate::admin::{AdminError, Health, Severity};
 use crate::caches::log_placement;
 use crate::context::Done;
-use crate::membership::join::NewPlace;
+use crate::membership::arrival::NewPlace;
 use crate::message::command::ShardCommand;
 use crate::pool::replace_command;
 use crate::repair::RepairPool;
