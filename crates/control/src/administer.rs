@@ -10,7 +10,7 @@ use tier0_world::sync::oneshot;
 
 use crate::Control;
 use crate::admin::{described, drive_class_of, reserve_of};
-use crate::membership::join::NewPlace;
+use crate::membership::arrival::NewPlace;
 use crate::membership::removal::Removal;
 
 /// For so long a change waits for drives, or space under them, before the administrator is told.

@@ -11,7 +11,7 @@ use tier0_pool::{Member, MemberState, MetaRecord, PoolState};
 use tier0_raid::io::LostDrives;
 use tier0_raid::layout::Column;
 use tier0_raid::set::SetIndex;
-use tier0_units::{ExtentId, SlotRef};
+use tier0_units::{ExtentId, Nanos, SlotRef};
 use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
 
@@ -140,6 +140,49 @@ impl Pool {
         }
         self.lost.set_lost(member);
         true
+    }
+
+    /// Whether a lane of the log needs a member's drive: one of a group in which extents of its volumes lie, or one that holds the
+    /// log or the metadata.
+    fn is_needed_in(&self, lane: usize, member: u32) -> bool {
+        let state = self.metadata.state();
+        self.metadata.carriers().contains(&member)
+            || state.log().copies().any(|copy| copy.member == member)
+            || state.member(member).is_some_and(|known| self.reaches(lane, known.group))
+    }
+
+    /// Whether extents of the volumes of a lane may lie in a group.
+    fn reaches(&self, lane: usize, group: u32) -> bool {
+        let state = self.metadata.state();
+        if !state.is_mixed() {
+            return state.log().lane_of(group) == lane;
+        }
+        let mut own = (0..state.groups().len() as u32).filter(|own| state.log().lane_of(*own) == lane);
+        own.any(|own| state.groups_reached_from(own).contains(&group))
+    }
+
+    /// Since when drives are waited for that a lane of the log needs.
+    pub(crate) fn awaited_since_in(&self, lane: usize) -> Option<Nanos> {
+        let awaited = self.pauses.awaited.borrow();
+        let needed = awaited.iter().filter(|(member, _)| self.is_needed_in(lane, **member));
+        needed.map(|(_, awaited)| awaited.since).min()
+    }
+
+    /// Since when there is no space under drives that a lane of the log needs.
+    pub(crate) fn full_since_in(&self, lane: usize) -> Option<Nanos> {
+        let full = self.pauses.full_since.borrow();
+        full.iter().filter(|(member, _)| self.is_needed_in(lane, **member)).map(|(_, since)| *since).min()
+    }
+
+    /// The names of the drives that the pool waits for.
+    pub(crate) fn awaited_drives(&self) -> Vec<String> {
+        self.pauses.awaited.borrow().keys().map(|member| self.drive_name(*member)).collect()
+    }
+
+    /// The name of a member's drive.
+    pub(crate) fn drive_name(&self, member: u32) -> String {
+        let state = self.metadata.state();
+        state.member(member).map_or_else(|| format!("number {member}"), |known| known.name.clone())
     }
 
     /// The column of a set by its number.

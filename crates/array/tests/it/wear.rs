@@ -94,8 +94,7 @@ fn write_amplification(deaf: bool) -> f64 {
             }
         }
         engine.drain().await.expect("destaged");
-        let delete =
-            tier0_api::AdminRequest::VolumeDelete { volume: "deleted".into(), force: false };
+        let delete = tier0_api::AdminRequest::VolumeDelete { volume: "deleted".into(), force: false };
         done(&engine, delete).await;
         let mut random = world.random(7);
         let written = |drive: &Flash| drive.drive.with_model(|model| model.statistics());

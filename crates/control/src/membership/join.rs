@@ -1,6 +1,6 @@
 //! Drives that join while the array runs: one more, or one that takes the place of another.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -18,9 +18,9 @@ use uuid::Uuid;
 use super::Membership;
 use crate::admin::{AdminError, drive_class};
 use crate::context::Done;
+use crate::membership::arrival::{NewPlace, Origin};
 use crate::membership::departed::departed_from;
 use crate::membership::opener::{NewDrive, NotOpened};
-use crate::membership::rejoin::Content;
 use crate::membership::removal::lacking;
 use crate::message::command::ShardCommand;
 use crate::pool::ALL_PLACES;
@@ -30,15 +30,6 @@ use crate::repair::guard_arbiter::MemberArbiter;
 /// How long a drive that joins may take to have what another program left on it erased: 20 MiB at most.
 const ERASE_LIMIT: Nanos = Nanos::from_secs(30);
 
-/// Where a drive that is to join lies.
-pub(crate) struct NewPlace {
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
-    pub(crate) size: Option<ByteCount>,
-    pub(crate) force: bool,
-    pub(crate) class: Option<DriveClass>,
-}
-
 /// What a member to be is made of beside its drive.
 #[derive(Clone, Copy)]
 struct Joining<'a> {
@@ -46,36 +37,6 @@ struct Joining<'a> {
     new: Option<&'a NewDrive>,
     /// The member that it was, or replaces.
     before: Option<u32>,
-}
-
-/// Whence a drive comes that joins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Origin {
-    /// It is one more.
-    New,
-    /// It takes the place of another member.
-    Replaces { replaced: u32 },
-    /// It is the drive of a lost member, and was left so.
-    Returns { from: u32, content: Content },
-}
-
-impl Origin {
-    /// The member that it was, or replaces.
-    fn before(self) -> Option<u32> {
-        match self {
-            Origin::New => None,
-            Origin::Replaces { replaced } => Some(replaced),
-            Origin::Returns { from, .. } => Some(from),
-        }
-    }
-
-    /// The member that it was.
-    fn returns(self) -> Option<u32> {
-        match self {
-            Origin::Returns { from, .. } => Some(from),
-            Origin::New | Origin::Replaces { .. } => None,
-        }
-    }
 }
 
 /// What a drive is to lie on belongs to one that serves.

@@ -1,6 +1,7 @@
 //! Drives that join, leave and come back, and what becomes of those that serve: superblocks, foreign and moved drives, the
 //! witness.
 
+pub(crate) mod arrival;
 pub(crate) mod damaged_drives;
 pub(crate) mod departed;
 pub(crate) mod heartbeat;

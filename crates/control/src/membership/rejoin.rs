@@ -22,7 +22,7 @@ use tier0_world::IoError;
 use super::{Membership, MembershipPool};
 use crate::admin::AdminError;
 use crate::context::Done;
-use crate::membership::join::Origin;
+use crate::membership::arrival::{Content, Origin};
 use crate::membership::opener::NotOpened;
 use crate::membership::original_array::PathSource;
 use crate::pool::ALL_PLACES;
@@ -313,13 +313,4 @@ impl Drop for Rejoining<'_> {
     fn drop(&mut self) {
         self.0.set(None);
     }
-}
-
-/// How the drive of a lost member was left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
-    /// It was in service in this run, and has not been written to since: it holds all that was stable when it was lost.
-    Unchanged,
-    /// Nothing is known of what it lacks.
-    Unknown,
 }

@@ -21,7 +21,7 @@ use super::Membership;
 use crate::admin::AdminError;
 use crate::caches::log_placement;
 use crate::context::Done;
-use crate::membership::join::NewPlace;
+use crate::membership::arrival::NewPlace;
 use crate::message::command::ShardCommand;
 use crate::repair::RepairPool;
 use crate::report::{Findings, add_to_group, to_group};
