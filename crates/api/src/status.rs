@@ -308,7 +308,7 @@ fn is_for_data() -> bool {
 pub enum DriveState {
     /// In service.
     Active,
-    /// Out of service: failed, missing or declared failed. What it holds is never believed again.
+    /// Out of service: failed, missing, or taken out by an administrator. `tier0 drive rejoin` brings it back.
     Lost,
     /// Being emptied.
     Leaving,

@@ -127,9 +127,10 @@ impl Findings {
             if lost.is_empty() || !all_redundant {
                 continue;
             }
-            let drives = lost.iter().map(|(_, member)| member.name.clone()).collect();
+            let drives: Vec<String> = lost.iter().map(|(_, member)| member.name.clone()).collect();
             let hold_data = lost.iter().any(|(place, _)| state.is_for_data(*place));
-            self.add(FindingKind::DrivesFailed { drives, can_return: returns, hold_data });
+            let subject = Subject::drives(&drives);
+            self.add_about(subject, FindingKind::DrivesFailed { drives, can_return: returns, hold_data });
         }
     }
 

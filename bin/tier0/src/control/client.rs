@@ -179,9 +179,11 @@ fn read(line: &str) -> Result<AdminReply, Failure> {
             serde_json::from_str(line).map(|envelope: ReplyEnvelope| envelope.reply).map_err(unreadable)
         }
         AnyEnvelope { refused: Some(text), .. } => Ok(AdminReply::Refused(text)),
-        AnyEnvelope { api: server, .. } => {
-            Err(Failure::Input(OtherVersion { client: ApiVersion::CURRENT, server }.to_string()))
-        }
+        // Servers from before the versions do what they are asked, whoever asks.
+        AnyEnvelope { api: server, .. } => Err(Failure::Run(format!(
+            "the server has carried out the request, and its reply cannot be read: {}",
+            OtherVersion { client: ApiVersion::CURRENT, server }
+        ))),
     }
 }
 

@@ -96,8 +96,8 @@ impl Caches {
         *core.log_drives.borrow_mut() = drives.to_vec();
         self.repair.start_rebuilds(number);
         Ok(format!(
-            "moving the write log of pool {pool} to {}; \"tier0 status\" shows its progress; set log_drives \
-             in the array file too, or it moves back at the next start",
+            "moving the write log of pool {pool} to {}; \"tier0 status\" shows its progress; if the array file has \
+             log_drives, change it too, or the log moves back at the next start",
             named("drive", drives)
         ))
     }

@@ -108,7 +108,9 @@ impl Repair {
                 "a scrub is already running and keeps its rate; to change it, stop the scrub (--stop) and \
                  start it again",
             )),
-            0 => Ok("a scrub is already running; \"tier0 status\" shows its progress".to_owned()),
+            0 => {
+                Err(AdminError::unchanged("a scrub is already running; \"tier0 status\" shows its progress"))
+            }
             _ => Ok("scrub started; \"tier0 status\" shows its progress".to_owned()),
         }
     }
@@ -119,8 +121,8 @@ impl Repair {
         let stopping = pools.iter().filter(|number| self.is_scrub_stopping(**number)).count();
         let stopped = pools.into_iter().filter(|number| self.stop_scrub(*number)).count();
         match stopped - stopping {
-            0 if stopping > 0 => Ok("the scrub is already stopping".to_owned()),
-            0 => Ok("no scrub is running; nothing to stop".to_owned()),
+            0 if stopping > 0 => Err(AdminError::unchanged("the scrub is already stopping")),
+            0 => Err(AdminError::unchanged("no scrub is running; nothing to stop")),
             _ => Ok("scrub stopping; the next one resumes from here".to_owned()),
         }
     }

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use tier0_api::FindingKind;
+use tier0_api::{FindingKind, Subject};
 use tier0_plan::sets_survive;
 use tier0_pool::PoolState;
 use tier0_raid::set::SetIndex;
@@ -207,7 +207,8 @@ impl Findings {
             return;
         }
         let is_under_way = core.rebuild.is_running() || core.scrub.running.get();
-        self.add(FindingKind::DrivesUnverified { drives: names, is_under_way });
+        let subject = Subject::drives(&names);
+        self.add_about(subject, FindingKind::DrivesUnverified { drives: names, is_under_way });
     }
 }
 
