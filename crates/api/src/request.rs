@@ -69,7 +69,7 @@ pub enum AdminRequest {
         #[serde(default)]
         force: bool,
     },
-    /// ExtentCommits everything off a drive and forgets it.
+    /// Moves everything off a drive and forgets it.
     DriveRemove {
         /// The drive's name.
         drive: String,
@@ -106,7 +106,7 @@ pub enum AdminRequest {
         #[serde(default)]
         stop: bool,
     },
-    /// ExtentCommits the write log to other drives.
+    /// Moves the write log to other drives.
     PoolLog {
         /// The pool.
         pool: Option<String>,

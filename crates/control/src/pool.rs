@@ -30,7 +30,7 @@ pub(crate) struct Pool {
     /// A task that records which slots of a column are there has one permit until that is stable; a task that moves
     /// columns or ends their rebuild has all: what is true of a column's old place must not be remembered of its new
     /// one, nor after the end.
-    pub(crate) column_places: Semaphore,
+    pub(crate) column_places: Rc<Semaphore>,
     pub(crate) pauses: Pauses,
 }
 
@@ -49,7 +49,8 @@ impl Pool {
         let follower = shape.clone();
         metadata.on_sets_added(Rc::new(move |state| follower.follow(state)));
         let name = metadata.state().name().to_owned();
-        Pool { name, lost, metadata, shape, column_places: Semaphore::new(ALL_PLACES), pauses }
+        let column_places = Rc::new(Semaphore::new(ALL_PLACES));
+        Pool { name, lost, metadata, shape, column_places, pauses }
     }
 
     /// How many slots of a set have extents; `None` if there is no such set.

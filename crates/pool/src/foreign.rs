@@ -17,7 +17,9 @@
 //! (XFS's allocation groups, partitions in the middle of a device).
 
 use std::ops::Range;
+use std::pin::pin;
 
+use futures_util::future::{Either, select};
 use tier0_drive::DriveHandle;
 use tier0_units::{Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES};
 use tier0_world::{BufMut, IoError, PayloadWidth};
@@ -31,8 +33,10 @@ const FRONT_SECTORS: u64 = 32_768;
 const END_SECTORS: u64 = 8192;
 /// Sectors of one I/O: 1 MiB.
 const STEP_SECTORS: u64 = 2048;
-/// Sectors of one discard: 1 GiB.
-const DISCARD_SECTORS: u64 = 1 << 21;
+/// Sectors of one discard: 64 MiB.
+const DISCARD_SECTORS: u64 = 1 << 17;
+/// A drive that does not end one of them for so long hangs.
+const HANG_LIMIT: Nanos = Nanos::from_secs(60);
 /// How long a new drive is discarded; a drive that needs longer is slow at it.
 const DISCARD_LIMIT: Nanos = Nanos::from_secs(20);
 /// Where the repair programs look for copies of a superblock whose original is gone, beyond the front. e2fsck tries the first
@@ -77,23 +81,30 @@ pub async fn erase_copies(drive: &DriveHandle) -> Result<(), PoolError> {
 /// Discards all of a drive that gains by it, so that what it held before the pool does not have to be kept by it: after
 /// [`erase`], before anything of the pool is written. At most [`DISCARD_LIMIT`]; what it does not reach, or the drive refuses,
 /// costs the drive space and is no error.
-pub async fn discard(drive: &DriveHandle) {
+///
+/// # Errors
+/// The drive does not end a discard, which might meet what is written later.
+pub async fn discard(drive: &DriveHandle) -> Result<(), PoolError> {
     if !drive.gains_by_discard() {
-        return;
+        return Ok(());
     }
     let (sectors, world) = (drive.info().sectors.0, drive.world());
     let until = world.now() + DISCARD_LIMIT;
     for from in (0..sectors).step_by(DISCARD_SECTORS as usize) {
-        // A command that is under way is waited for: what the pool writes comes after it.
-        let discarded = drive.discard(Lba(from), DISCARD_SECTORS.min(sectors - from)).await;
+        let discard = pin!(drive.discard(Lba(from), DISCARD_SECTORS.min(sectors - from)));
+        let discarded = match select(discard, pin!(world.sleep(HANG_LIMIT))).await {
+            Either::Left((discarded, _)) => discarded,
+            Either::Right(_) => return Err(failed(drive, IoError::Timeout)),
+        };
         if discarded.is_err() || world.now() >= until {
             tracing::info!(
                 "drive {} still keeps what it held before, from sector {from} on",
                 drive.info().name
             );
-            return;
+            break;
         }
     }
+    Ok(())
 }
 
 /// Erases what a member does not use itself: in front of its first superblock, and from `end` on. What the member holds for the
@@ -235,7 +246,7 @@ mod tests {
             let drive = medium.open(runtime.world());
             runtime.run(async move {
                 mark(&drive, 79_999).await;
-                discard(&drive).await;
+                discard(&drive).await.expect("it ends");
                 assert_eq!(is_marked(&drive, 79_999).await, !gains_by_discard);
             });
         }

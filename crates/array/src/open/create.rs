@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::try_join_all;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use tier0_catalog::Catalog;
@@ -255,7 +255,7 @@ fn write_metadata(media: Vec<Arc<Medium>>, state: PoolState, clears: bool) -> Re
             // The checks have found both ends of each blank.
             false => drop(try_join_all(drives.iter().map(foreign::erase_copies)).await?),
         }
-        join_all(drives.iter().map(foreign::discard)).await;
+        try_join_all(drives.iter().map(foreign::discard)).await?;
         found_pool(&world, drives, state).await
     })?
 }

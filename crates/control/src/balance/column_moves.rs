@@ -46,7 +46,7 @@ impl Balance {
             .unwrap_or_else(|| (MoveReason::Growth, growth()))
     }
 
-    /// ExtentCommits columns, a few at a time; how many have begun.
+    /// Moves columns, a few at a time; how many have begun.
     pub(crate) async fn move_columns(
         self: &Rc<Self>,
         number: usize,
@@ -58,7 +58,7 @@ impl Balance {
             .await
     }
 
-    /// ExtentCommits a column, if it is still to move; whether it was.
+    /// Moves a column, if it is still to move; whether it was.
     async fn move_column(self: &Rc<Self>, number: usize, one: ColumnMove) -> Result<bool, IoError> {
         let core = self.core(number);
         {

@@ -68,7 +68,7 @@ impl Mover {
 }
 
 impl Balance {
-    /// ExtentCommits an extent to the slot that was allocated for it, at most so many bytes per second in its shard; whether it has
+    /// Moves an extent to the slot that was allocated for it, at most so many bytes per second in its shard; whether it has
     /// moved. If not, the slot is given back.
     pub(crate) async fn move_extent(&self, number: usize, one: Move, rate: Option<u64>) -> bool {
         let core = self.core(number);
@@ -86,7 +86,7 @@ impl Balance {
         answer.await.unwrap_or(false)
     }
 
-    /// ExtentCommits extents of a volume, so many from a first one on and again from its beginning, to a group of its pool.
+    /// Moves extents of a volume, so many from a first one on and again from its beginning, to a group of its pool.
     ///
     /// # Errors
     /// [`IoError::OutOfRange`] where there is no such volume or group; the metadata cannot be written.
@@ -113,7 +113,7 @@ impl Balance {
         self.core(pool).mover.placed.get()
     }
 
-    /// ExtentCommits those of these extents that have slots to a group of their pool, as far as it has room for them; how many have
+    /// Moves those of these extents that have slots to a group of their pool, as far as it has room for them; how many have
     /// moved. Those that a batch is on, or that are rebuilt meanwhile, stay where they are.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use tier0_api::RestripeStatus;
 use tier0_pool::PoolState;
 use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES, SlotRef};
+use tier0_world::sync::Semaphore;
 
 use super::{Balance, BalancePool};
 use crate::admin::AdminError;
@@ -230,7 +231,7 @@ impl Balance {
         extents.into_iter().filter_map(in_set).collect()
     }
 
-    /// ExtentCommits those that still make the sets more even, until the restripe is to stop or a rebuild begins; how many have moved.
+    /// Moves those that still make the sets more even, until the restripe is to stop or a rebuild begins; how many have moved.
     async fn move_some(
         self: &Rc<Self>,
         number: usize,
@@ -240,8 +241,14 @@ impl Balance {
     ) -> u64 {
         let core = self.core(number);
         let share = rate.map(|rate| (rate / self.shards.len() as u64).max(1));
+        // A move with a rate rests in its shard, and a rebuild waits for every move that is under way: only one for each shard.
+        let slow = rate.map(|_| Semaphore::new(self.shards.len() as u64));
         let (mut under_way, mut recalled) = (Vec::new(), false);
         for (extent, from, set) in extents {
+            let alone = match &slow {
+                Some(slow) => Some(slow.acquire(1).await),
+                None => None,
+            };
             let permit = core.mover.enter(Purpose::Balance).await;
             if core.restripe.stopping.get() {
                 break;
@@ -254,7 +261,7 @@ impl Balance {
             let family = core.metadata.state().family_of(extent.volume);
             let balance = self.clone();
             under_way.push(self.world.spawn(async move {
-                let _permit = permit;
+                let _permits = (alone, permit);
                 let moved = balance.move_extent(number, Move { extent, family, from, to }, share).await;
                 let progress = &balance.core(number).restripe;
                 progress.done.set(progress.done.get() + u64::from(moved));

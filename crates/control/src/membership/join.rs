@@ -361,7 +361,8 @@ impl Membership {
         let candidate = self.candidate((number, group), joining, &new.drive)?;
         if origin.returns().is_none() {
             self.erase_foreign(name, &new.drive).await?;
-            foreign::discard(&new.drive).await;
+            let discarded = foreign::discard(&new.drive).await;
+            discarded.map_err(|error| AdminError::failed(error.to_string()))?;
         }
         let NewDrive { drive, mut medium, class: _ } = new;
         // The record is on its way from here on, and may arrive although the caller has stopped waiting.

@@ -57,7 +57,7 @@ impl SpacePool {
             reserving: Semaphore::new(1),
             told: RefCell::default(),
             rules: RefCell::default(),
-            discards: Discards::start(&pool.metadata, &pool.shape),
+            discards: Discards::start(&pool.metadata, &pool.shape, &pool.column_places),
         }
     }
 }

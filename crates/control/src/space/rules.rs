@@ -112,9 +112,12 @@ impl SpacePool {
         let in_slot_reserves = |group: u32| -> u64 {
             reports.iter().filter_map(|report| report.slot_reserve_slots.get(&group)).sum()
         };
-        self.parts_with_unmapped(|group| {
-            self.metadata.allocated_unmapped_slots(group).saturating_sub(in_slot_reserves(group))
-        })
+        self.parts_with_unmapped(|group| self.slots_held(group).saturating_sub(in_slot_reserves(group)))
+    }
+
+    /// Slots of a group that have no extent and are not free either: those that are being discarded are as good as free.
+    fn slots_held(&self, group: u32) -> u64 {
+        self.metadata.allocated_unmapped_slots(group).saturating_sub(self.discards.pending(group))
     }
 
     fn parts_with_unmapped(&self, allocated: impl Fn(u32) -> u64) -> Vec<Part> {
@@ -169,7 +172,7 @@ impl Space {
         let core = self.core(number);
         let told = |group: u32| core.told.borrow().get(&group).copied().unwrap_or(0);
         // At most, because some of what was allocated is in slot reserves: shards are asked only where that might matter.
-        let most = core.parts_with_unmapped(|group| core.metadata.allocated_unmapped_slots(group));
+        let most = core.parts_with_unmapped(|group| core.slots_held(group));
         let (mut more, mut rest) = (Vec::new(), Vec::new());
         for (group, part) in (0u32..).zip(&most) {
             if part.urgency() > told(group) { more.push(group) } else { rest.push((group, part)) }

@@ -51,7 +51,9 @@ impl Space {
                 return slots;
             }
             let slots = self.recall_and_allocate(pool, claim).await;
-            if !slots.is_empty() || self.world.now() >= until {
+            // What is being discarded comes back, however long that takes.
+            let none_comes = self.world.now() >= until && core.discards.pending(claim.group) == 0;
+            if !slots.is_empty() || none_comes {
                 return slots;
             }
             // Slots may be on their way to a shard that needs fewer, or their unmapping is not stable yet.

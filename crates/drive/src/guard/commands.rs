@@ -51,7 +51,6 @@ enum Kind {
     Read { lba: Lba, buf: BufMut },
     Write { lba: Lba, buf: Buf, durable: bool },
     Flush,
-    Discard { lba: Lba, sectors: u64 },
 }
 
 /// A command that is below.
@@ -88,10 +87,6 @@ enum SentKind {
     Flush {
         mark: u64,
     },
-    Discard {
-        lba: Lba,
-        sectors: u64,
-    },
 }
 
 /// Commands below, by token.
@@ -103,7 +98,7 @@ impl Held {
             Command::Read { lba, buf } => Kind::Read { lba, buf },
             Command::Write { lba, buf, durable } => Kind::Write { lba, buf, durable },
             Command::Flush => Kind::Flush,
-            Command::Discard { lba, sectors } => Kind::Discard { lba, sectors },
+            Command::Discard { .. } => unreachable!("a discard goes past the table"),
         };
         Held { kind, completion, failed_at: None, tries: 0, pause: PAUSE_MIN, outages: 0, lacks_space: None }
     }
@@ -153,9 +148,6 @@ impl Sent {
                 format!("a write of {} sectors at sector {lba}", buf.sectors())
             }
             SentKind::Flush { .. } => "a flush".to_owned(),
-            SentKind::Discard { lba, sectors } => {
-                format!("a discard of {sectors} sectors at sector {lba}")
-            }
         }
     }
 
@@ -165,14 +157,13 @@ impl Sent {
             SentKind::Read { sectors, .. } => (Op::Read, u64::from(*sectors) * SECTOR_BYTES),
             SentKind::Write { buf, .. } => (Op::Write, u64::from(buf.sectors()) * SECTOR_BYTES),
             SentKind::Flush { .. } => (Op::Flush, 0),
-            SentKind::Discard { sectors, .. } => (Op::Discard, sectors * SECTOR_BYTES),
         }
     }
 
     fn failed(&self) -> Failed {
         match self.kind {
             SentKind::Read { .. } => Failed::Read,
-            SentKind::Write { .. } | SentKind::Discard { .. } => Failed::Write,
+            SentKind::Write { .. } => Failed::Write,
             SentKind::Flush { .. } => Failed::Flush,
         }
     }
@@ -183,7 +174,6 @@ impl Sent {
             SentKind::Read { lba, .. } => Kind::Read { lba, buf: payload.into_read() },
             SentKind::Write { lba, buf, durable } => Kind::Write { lba, buf, durable },
             SentKind::Flush { .. } => Kind::Flush,
-            SentKind::Discard { lba, sectors } => Kind::Discard { lba, sectors },
         };
         let Sent { failed_at, tries, pause, outages, lacks_space, .. } = self;
         Held { kind, completion, failed_at, tries, pause, outages, lacks_space }
@@ -225,9 +215,6 @@ impl Inner {
                 (SentKind::Write { lba, buf: buf.clone(), durable }, Command::Write { lba, buf, durable })
             }
             Kind::Flush => (SentKind::Flush { mark: self.retained.borrow().mark() }, Command::Flush),
-            Kind::Discard { lba, sectors } => {
-                (SentKind::Discard { lba, sectors }, Command::Discard { lba, sectors })
-            }
         };
         let sent = Sent {
             kind,
@@ -269,14 +256,11 @@ impl Inner {
                 self.retained.borrow_mut().flushed(*mark);
             }
             SentKind::Write { lba, buf, durable } if self.drive.info().volatile_cache => {
-                let change = Change::Write { lba: *lba, buf: buf.clone() };
+                let change = Change { lba: *lba, buf: buf.clone() };
                 let mut retained = self.retained.borrow_mut();
                 if *durable { retained.add_stable(change) } else { retained.add(change) }
             }
-            SentKind::Discard { lba, sectors } if self.drive.info().volatile_cache => {
-                self.retained.borrow_mut().add(Change::Discard { lba: *lba, sectors: *sectors });
-            }
-            SentKind::Write { .. } | SentKind::Discard { .. } => {}
+            SentKind::Write { .. } => {}
         }
         completion.complete(Ok(()), payload);
         if self.retained.borrow().bytes() > RETAINED_MAX && !self.is_flushing.replace(true) {
@@ -434,7 +418,7 @@ impl Inner {
     pub(super) fn give_up_all(&self) {
         for (_, sent) in &mut *self.commands.borrow_mut() {
             sent.give_up(self, IoError::Gone);
-            if !sent.is_stray && matches!(sent.kind, SentKind::Write { .. } | SentKind::Discard { .. }) {
+            if !sent.is_stray && matches!(sent.kind, SentKind::Write { .. }) {
                 sent.is_stray = true;
                 self.health.count_stray();
             }

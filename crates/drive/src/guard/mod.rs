@@ -35,8 +35,9 @@ use std::sync::Arc;
 
 use tier0_stats::{IoRecorder, IoStats};
 use tier0_units::{Nanos, SectorCount};
-use tier0_world::{Completion, IoError, PlantedBug, World, planted};
+use tier0_world::{Completion, IoError, Payload, PlantedBug, World, planted};
 
+use self::outage::Stray;
 use crate::{Command, Drive, DriveHandle, DriveInfo};
 use commands::{Commands, Held};
 pub use health::{Health, HealthSnapshot, Standing};
@@ -233,6 +234,9 @@ impl Drive for Guard {
     }
 
     fn submit(&self, command: Command, completion: Completion) {
+        if let Command::Discard { .. } = command {
+            return self.0.discard(command, completion);
+        }
         let held = Held::new(command, completion);
         if self.0.health.is_lost() {
             return held.fail(IoError::Gone);
@@ -250,6 +254,19 @@ impl Drive for Guard {
 impl Inner {
     fn world(&self) -> &World {
         self.drive.world()
+    }
+
+    /// Gives the drive a discard past the table, and ends it when the drive does, as the drive does. It is not tried again, not
+    /// kept for after an outage, and says nothing of the drive: what it would free costs space alone, and a discard that came
+    /// late would meet what was written since. While the drive is away it fails at once.
+    fn discard(&self, command: Command, completion: Completion) {
+        if self.health.is_lost() {
+            completion.complete(Err(IoError::Gone), Payload::None);
+        } else if self.is_closed.get() || self.has_to_make_good() {
+            completion.complete(Err(IoError::Timeout), Payload::None);
+        } else {
+            self.drive.submit(command, Stray::counted(&self.health, completion));
+        }
     }
 
     /// Whether another guard saw an outage, after which changes of this one may be missing.

@@ -236,10 +236,10 @@ impl Inner {
 }
 
 /// A change that is below past the table: it is counted until it ends, whoever waits for it.
-struct Stray(Arc<Health>);
+pub(super) struct Stray(Arc<Health>);
 
 impl Stray {
-    fn counted(health: &Arc<Health>, completion: Completion) -> Completion {
+    pub(super) fn counted(health: &Arc<Health>, completion: Completion) -> Completion {
         health.count_stray();
         completion.observed_by(Rc::new(Stray(health.clone())), 0)
     }

@@ -7,20 +7,18 @@ use tier0_world::Buf;
 
 use crate::Command;
 
-/// A change that a drive has acknowledged.
+/// A write that a drive has acknowledged. Discards are not kept: one that was lost costs the drive space alone, and one that came
+/// again would meet what was written since, through any guard.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
-    Write { lba: Lba, buf: Buf },
-    Discard { lba: Lba, sectors: u64 },
+pub(super) struct Change {
+    pub(super) lba: Lba,
+    pub(super) buf: Buf,
 }
 
 impl Change {
     /// First sector and the one behind the last.
     fn range(&self) -> (u64, u64) {
-        match self {
-            Change::Write { lba, buf } => (lba.0, lba.0 + u64::from(buf.sectors())),
-            Change::Discard { lba, sectors } => (lba.0, lba.0 + sectors),
-        }
+        (self.lba.0, self.lba.0 + u64::from(self.buf.sectors()))
     }
 
     fn overlaps(&self, other: &Change) -> bool {
@@ -29,17 +27,11 @@ impl Change {
     }
 
     pub(super) fn command(&self) -> Command {
-        match self {
-            Change::Write { lba, buf } => Command::Write { lba: *lba, buf: buf.clone(), durable: false },
-            Change::Discard { lba, sectors } => Command::Discard { lba: *lba, sectors: *sectors },
-        }
+        Command::Write { lba: self.lba, buf: self.buf.clone(), durable: false }
     }
 
     fn bytes(&self) -> usize {
-        match self {
-            Change::Write { buf, .. } => buf.as_slice().len(),
-            Change::Discard { .. } => 0,
-        }
+        self.buf.as_slice().len()
     }
 }
 
@@ -127,7 +119,7 @@ mod tests {
     use super::*;
 
     fn write(lba: u64, sectors: u32) -> Change {
-        Change::Write { lba: Lba(lba), buf: BufMut::zeroed(sectors, PayloadWidth::REAL).freeze() }
+        Change { lba: Lba(lba), buf: BufMut::zeroed(sectors, PayloadWidth::REAL).freeze() }
     }
 
     #[test]

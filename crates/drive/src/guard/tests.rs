@@ -188,7 +188,6 @@ fn what_a_drive_lost_with_its_cache_is_written_again() {
         for (lba, byte) in [(0, 1), (8, 2), (4, 3), (16, 4)] {
             rig.write(lba, byte).await.expect("it is well");
         }
-        rig.drive.discard(Lba(16), 8).await.expect("it can");
         rig.medium.unplug();
         rig.later(S(20), SimMedium::reconnect);
         assert_eq!(rig.drive.flush().await, Ok(()));
@@ -197,7 +196,38 @@ fn what_a_drive_lost_with_its_cache_is_written_again() {
         let mut bytes = vec![0; 24 * 512];
         rig.medium.peek(Lba(0), &mut bytes);
         let sectors: Vec<u8> = bytes.chunks(512).map(|sector| sector[0]).collect();
-        assert_eq!(sectors, [[1; 4], [3; 4], [3; 4], [2; 4], [0; 4], [0; 4]].concat());
+        assert_eq!(sectors, [[1; 4], [3; 4], [3; 4], [2; 4], [4; 4], [4; 4]].concat());
+    });
+}
+
+/// The control task's guard kept its discards, and after an outage repeated them over what shards had written since, through
+/// guards of their own: pages of both mirrors were lost.
+#[test]
+fn a_discard_does_not_come_again_after_an_outage() {
+    run(async |rig| {
+        let other = Guard::new(rig.guard.bare().clone(), Patience::default(), rig.guard.health().clone());
+        other.obey(rig.arbiter.clone());
+        rig.drive.discard(Lba(16), 8).await.expect("it can");
+        other.handle().write(Lba(16), page(5), false).await.expect("it is well");
+        other.handle().flush().await.expect("it is well");
+        rig.medium.unplug();
+        rig.later(S(1), SimMedium::reconnect);
+        rig.write(0, 1).await.expect("it came back");
+        rig.drive.flush().await.expect("it is well");
+        assert_eq!(rig.read(16).await, Ok(5));
+    });
+}
+
+/// A discard that failed made a healthy drive fail.
+#[test]
+fn a_discard_that_fails_says_nothing_of_the_drive() {
+    run(async |rig| {
+        rig.medium.unplug();
+        assert!(rig.drive.discard(Lba(16), 8).await.is_err());
+        rig.medium.reconnect();
+        assert_eq!((rig.world.now().0 < S(1).0, rig.arbiter.asked.get()), (true, 0));
+        assert_eq!((rig.read(16).await, rig.standing()), (Ok(0), Standing::Healthy));
+        assert_eq!(rig.guard.health().strays(), 0);
     });
 }
 
