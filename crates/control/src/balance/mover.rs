@@ -75,7 +75,7 @@ impl Balance {
         // A column's rebuild ends when no extent lacks it, so none must be on its way into a set meanwhile.
         let _turn = core.extents_or_rebuild.acquire(1).await;
         if self.repair.is_rebuilding(number) {
-            core.restripe.make_way();
+            core.restripe.pass_again();
             self.space.core(number).give_back(one.to);
             return false;
         }

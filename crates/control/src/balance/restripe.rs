@@ -201,7 +201,7 @@ impl Balance {
         let mut from = Some(ExtentId { volume: 0, index: 0 });
         while let Some(first) = from {
             while self.repair.is_rebuilding(number) && !progress.stopping.get() {
-                progress.make_way();
+                progress.pass_again();
                 self.world.sleep(REBUILD_LOOK).await;
             }
             if progress.stopping.get() || core.metadata.failure().is_some() || !fill.is_uneven(|_| 1) {
@@ -254,7 +254,7 @@ impl Balance {
                 break;
             }
             if self.repair.is_rebuilding(number) {
-                core.restripe.make_way();
+                core.restripe.pass_again();
                 break;
             }
             let Some(to) = self.allocate_for(number, set, fill, &mut recalled).await else { continue };
@@ -312,8 +312,8 @@ impl Balance {
 }
 
 impl RestripeProgress {
-    /// A rebuild goes on: there are no moves until it has ended, and there has to be another pass then.
-    pub(crate) fn make_way(&self) {
+    /// A rebuild keeps extents from moving: there has to be another pass when it has ended.
+    pub(crate) fn pass_again(&self) {
         self.goes_on.set(true);
     }
 }
