@@ -301,7 +301,7 @@ pub struct PlaceFound {
     /// The byte on the drive.
     pub byte: u64,
     /// The volume, or volumes that share it, and the first sector and the number of sectors there. None: parity, metadata, or
-    /// nobody's.
+    /// free space.
     pub volume: Option<(String, u64, u64)>,
 }
 

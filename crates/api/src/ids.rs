@@ -50,7 +50,7 @@ ids! {
     EventId {
         ServerStarted = "server-started", "A server of the array started.", "Nothing.";
         ServerEnded = "server-ended", "The server of the array ended. The severity is critical if an error ended it.", "If an error ended it: remove its cause and start the server again.";
-        ServerKilled = "server-killed", "The previous server did not end by itself: it was killed, or the machine stopped.", "Nothing for the array. Find out why, if nobody did it on purpose.";
+        ServerKilled = "server-killed", "The previous server did not end by itself: it was killed, or the machine stopped.", "Nothing for the array. If this was not intended, look for the cause in the log of the system.";
         StartWarning = "start-warning", "The start found something that an administrator should know.", "See the text.";
         ConnectionsCrowded = "connections-crowded", "Clients found no free connection, or connections were closed to make room for others.", "Look for clients that open too many connections, or raise the limits.";
         SocketLost = "socket-lost", "A unix socket of the server was removed or replaced, or cannot be created.", "See the text. If something else is in its place, remove it.";

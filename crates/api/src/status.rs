@@ -77,7 +77,7 @@ pub struct ConnectionsStatus {
 }
 
 impl Status {
-    /// Something is wrong that the server, or who asks it, knows and no pool does.
+    /// Adds a problem of the server or of the array file, which belongs to no pool.
     pub fn add(&mut self, kind: &FindingKind) {
         let finding = Finding::new(Subject::array(&self.array), kind, false);
         if self.health < finding.health {

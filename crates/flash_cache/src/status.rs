@@ -69,7 +69,7 @@ impl FlashRoom {
 }
 
 impl FlashCacheStatus {
-    /// Reads that looked for their pages.
+    /// Lookups: reads that the flash cache was asked for.
     pub fn lookups(&self) -> u64 {
         self.hits + self.misses
     }

@@ -179,9 +179,9 @@ fn read(line: &str) -> Result<AdminReply, Failure> {
             serde_json::from_str(line).map(|envelope: ReplyEnvelope| envelope.reply).map_err(unreadable)
         }
         AnyEnvelope { refused: Some(text), .. } => Ok(AdminReply::Refused(text)),
-        // Servers from before the versions do what they are asked, whoever asks.
+        // A server without versions carries out requests of every version.
         AnyEnvelope { api: server, .. } => Err(Failure::Run(format!(
-            "the server has carried out the request, and its reply cannot be read: {}",
+            "the server may have carried out the request, and its reply cannot be read: {}",
             OtherVersion { client: ApiVersion::CURRENT, server }
         ))),
     }

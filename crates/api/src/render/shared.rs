@@ -10,7 +10,7 @@ pub(super) const NOT_FOR_DATA: &str = "for the write log or the flash cache alon
 const MORE_SPACE: &str =
     "discard what is not needed, delete clones, or add drives (tier0 drive add, tier0 pool grow)";
 
-/// The command that puts another drive in the place of this one.
+/// The command that replaces this drive.
 pub fn replace_command(drive: &str) -> String {
     format!("tier0 drive replace ARRAY {drive} --name NEW --path PATH")
 }

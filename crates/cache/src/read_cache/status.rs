@@ -7,7 +7,7 @@ pub struct ReadCacheStatus {
     pub read_hits: u64,
     /// Reads that were answered from pages that had been written, dirty ones among them.
     pub write_hits: u64,
-    /// Reads that were answered from pages that had been read ahead, and that nobody had asked for before.
+    /// Read-ahead hits: reads that were answered from pages that the cache had read ahead, at their first use.
     pub prefetch_hits: u64,
     /// Reads that needed a drive.
     pub misses: u64,
@@ -31,7 +31,7 @@ impl ReadCacheStatus {
         self.read_hits + self.write_hits + self.prefetch_hits
     }
 
-    /// Reads that looked for them.
+    /// Lookups: reads that the cache was asked for.
     pub fn lookups(&self) -> u64 {
         self.hits() + self.misses
     }
