@@ -14,7 +14,7 @@ use tier0_cache::ReadCacheOptions;
 use tier0_control::admin::AdminError;
 use tier0_control::message::control::ControlMessage;
 use tier0_control::message::request::ShardRequest;
-use tier0_control::{Control, LossRules};
+use tier0_control::{Control, LossRules, MemberArbiter};
 use tier0_description::{Description, Mismatch, PoolDescription, class};
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
@@ -171,6 +171,7 @@ pub(crate) fn new_state(
 pub struct Engine {
     control: Rc<Control>,
     shards: Rc<Vec<Rc<Shard>>>,
+    post: MailSender<ControlMessage>,
 }
 
 /// How an array is started.
@@ -217,9 +218,14 @@ pub fn start<'a>(
     .boxed_local()
 }
 
-/// A drive that shows no failure that may pass.
+/// The control task's handle of a drive, which shows no failure that may pass.
 fn guarded(drive: DriveHandle) -> DriveHandle {
     Guard::new(drive, Patience::default(), Health::new()).handle()
+}
+
+/// A shard's own handle of a drive that the control task has: with a guard of its own where that one has a guard.
+fn shard_handle(drive: &DriveHandle) -> DriveHandle {
+    drive.guard().map_or_else(|| drive.clone(), |guard| guard.another().handle())
 }
 
 /// A new array on `drives`, those of the description in order, whose metadata live only as long as the world.
@@ -350,12 +356,16 @@ impl Engine {
         let mut shards = Vec::new();
         for index in 0..count {
             let id = ShardId { index, shards: count };
-            shards.push(start_shard(world, id, &seeds, drives.clone(), &control, peers.clone()).await?);
+            let own = |pool: &Vec<Option<DriveHandle>>| {
+                pool.iter().map(|drive| drive.as_ref().map(shard_handle)).collect()
+            };
+            let drives = drives.iter().map(own).collect();
+            shards.push(start_shard(world, id, &seeds, drives, &control, peers.clone()).await?);
         }
         for (shard, inbox) in shards.iter().zip(inboxes) {
             world.spawn(shard.clone().answer(inbox)).detach();
         }
-        Ok(Engine { control: central, shards: Rc::new(shards) })
+        Ok(Engine { control: central, shards: Rc::new(shards), post: control })
     }
 
     /// Its volumes, as the first shard has them: those of the start in the order of pools and numbers, then those
@@ -457,7 +467,7 @@ impl Engine {
     /// A drive is a member of a pool from now on, in every shard.
     fn give_to_shards(&self, pool: usize, member: usize, drive: &DriveHandle) {
         for shard in self.shards.iter() {
-            shard.pool(pool).slot_io.raid().members().add(member, drive.clone());
+            shard.take_drive(pool, member, shard_handle(drive), &self.post);
         }
     }
 
@@ -497,7 +507,7 @@ impl Engine {
     }
 }
 
-/// Starts one shard: all its pools, then its volumes.
+/// Starts one shard, whose own `drives` are: all its pools, then its volumes.
 pub(crate) async fn start_shard(
     world: &World,
     id: ShardId,
@@ -509,6 +519,9 @@ pub(crate) async fn start_shard(
     let mut pools = Vec::new();
     let mut volumes = Vec::new();
     for (seed, drives) in seeds.iter().zip(drives) {
+        for (member, drive) in drives.iter().enumerate() {
+            drive.iter().for_each(|drive| MemberArbiter::appoint(drive, seed.number, member, control));
+        }
         let pool = PoolShard::start(world, id, seed, drives, control).await?;
         for volume in seed.state.volumes() {
             volumes.push(Some(Rc::new(VolumeIo::new(&pool, volume, seed.state.caching(volume)))));

@@ -10,7 +10,7 @@ use tier0_api::{AdminReply, AdminRequest, Event};
 use tier0_cache::ReadCacheOptions;
 use tier0_control::message::control::ControlMessage;
 use tier0_control::message::request::ShardRequest;
-use tier0_control::{Control, DriveOpener, LossRules, MemberArbiter};
+use tier0_control::{Control, DriveOpener, LossRules};
 use tier0_description::{CacheSettings, FLASH_WRITES_PER_DAY, Mismatch};
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::survey_without;
@@ -327,14 +327,10 @@ impl PoolsStart {
         let parts = self.seeds.receive().await.ok_or_else(gone)?;
         let mut drives = Vec::new();
         for part in &parts {
-            let open = |(member, medium): (usize, &Option<Arc<Medium>>)| {
-                let drive = medium.as_ref().map(|medium| self.source.drive(medium, &world)).transpose()?;
-                drive.iter().for_each(|drive| {
-                    MemberArbiter::appoint(drive, part.seed.number, member, &self.control);
-                });
-                Ok(drive)
+            let open = |medium: &Option<Arc<Medium>>| {
+                medium.as_ref().map(|medium| self.source.drive(medium, &world)).transpose()
             };
-            drives.push(part.media.iter().enumerate().map(open).collect::<Result<Vec<_>, ArrayError>>()?);
+            drives.push(part.media.iter().map(open).collect::<Result<Vec<_>, ArrayError>>()?);
         }
         let memory = self.memory.map(|memory| ShardMemory::share_of(memory, self.id.shards, parts.len()));
         let memory = memory.unwrap_or_default();

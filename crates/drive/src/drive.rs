@@ -118,6 +118,11 @@ pub trait Drive {
         None
     }
 
+    /// Another handle of the same drive in the same world, which is revived by itself; none where this handle serves every user.
+    fn another(&self) -> Option<DriveHandle> {
+        None
+    }
+
     /// Opens anew what lies below, after it was gone: the device may have come back under another node. Drives that need
     /// nothing of the kind are as they were.
     fn revive(&self) -> Pin<Box<dyn Future<Output = Result<(), IoError>>>> {

@@ -8,8 +8,11 @@ use futures_util::future::join_all;
 use tier0_api::TablesStatus;
 use tier0_control::MemberArbiter;
 use tier0_control::message::command::{LostSectors, ShardCommand, ShardReport};
+use tier0_control::message::control::ControlMessage;
+use tier0_drive::DriveHandle;
 use tier0_units::{ExtentId, PAGE_SECTORS};
 use tier0_world::IoError;
+use tier0_world::sync::MailSender;
 
 use crate::log_lane::LogLane;
 use crate::pool_shard::PoolShard;
@@ -108,13 +111,22 @@ impl Shard {
                 let _ = reply.send(());
             }
             ShardCommand::Join { pool, member, source, control, reply } => {
-                let joined = source.drive_in(&self.world).map(|drive| {
-                    MemberArbiter::appoint(&drive, pool, member, &control);
-                    self.pool(pool).slot_io.raid().members().add(member, drive);
-                });
-                let _ = reply.send(joined);
+                let drive = source.drive_in(&self.world);
+                let _ = reply.send(drive.map(|drive| self.take_drive(pool, member, drive, &control)));
             }
         }
+    }
+
+    /// A drive of this shard's own is the member of a pool at this place from now on.
+    pub(crate) fn take_drive(
+        &self,
+        pool: usize,
+        member: usize,
+        drive: DriveHandle,
+        control: &MailSender<ControlMessage>,
+    ) {
+        MemberArbiter::appoint(&drive, pool, member, control);
+        self.pool(pool).slot_io.raid().members().add(member, drive);
     }
 
     /// A pool of this shard.

@@ -162,6 +162,12 @@ impl Guard {
         }))
     }
 
+    /// A guard of the same drive for another shard, without an arbiter.
+    pub fn another(&self) -> Guard {
+        let Inner { drive, patience, health, .. } = &*self.0;
+        Guard::new(drive.another().unwrap_or_else(|| drive.clone()), *patience, health.clone())
+    }
+
     /// The guarded drive. [`Drive::guard`] leads from there back to the guard.
     pub fn handle(&self) -> DriveHandle {
         DriveHandle::new(self.clone())

@@ -14,7 +14,7 @@ use super::content::Write;
 use super::fate::Fate;
 use super::ledger::Injection;
 use super::medium::{Sabotage, State};
-use crate::{Command, Drive, DriveInfo};
+use crate::{Command, Drive, DriveHandle, DriveInfo};
 
 /// A simulated drive; see [`SimMedium::open`].
 pub struct SimDrive(Rc<Inner>);
@@ -24,6 +24,8 @@ struct Inner {
     medium: SimMedium,
     /// The medium's epoch in which the handle was opened or revived.
     epoch: Cell<u64>,
+    /// The newest epoch in which the drive of some handle was accepted; all handles of an opening share it.
+    accepted: Rc<Cell<u64>>,
     /// By token; an entry whose time comes after the power was cut stays for ever.
     under_way: RefCell<Vec<Option<UnderWay>>>,
     free: RefCell<Vec<usize>>,
@@ -43,10 +45,15 @@ enum Work {
 
 impl SimDrive {
     pub(super) fn new(world: &World, medium: &SimMedium) -> SimDrive {
+        SimDrive::with(world, medium, Rc::new(Cell::new(medium.epoch())))
+    }
+
+    fn with(world: &World, medium: &SimMedium, accepted: Rc<Cell<u64>>) -> SimDrive {
         SimDrive(Rc::new(Inner {
             world: world.clone(),
             medium: medium.clone(),
-            epoch: Cell::new(medium.epoch()),
+            epoch: Cell::new(accepted.get()),
+            accepted,
             under_way: RefCell::default(),
             free: RefCell::default(),
         }))
@@ -75,6 +82,15 @@ impl Drive for SimDrive {
             drive.epoch.set(drive.medium.epoch());
             Ok(())
         })
+    }
+
+    fn accept(&self) {
+        self.0.accepted.set(self.0.epoch.get());
+    }
+
+    fn another(&self) -> Option<DriveHandle> {
+        let Inner { world, medium, accepted, .. } = &*self.0;
+        Some(DriveHandle::new(SimDrive::with(world, medium, accepted.clone())))
     }
 
     fn is_cut_short(&self) -> bool {
@@ -118,7 +134,8 @@ impl Drive for SimDrive {
 impl Inner {
     /// Whether this handle leads to nothing.
     fn is_dead(&self) -> bool {
-        self.medium.is_gone() || self.epoch.get() != self.medium.epoch()
+        let leads_there = |epoch: &Cell<u64>| epoch.get() == self.medium.epoch();
+        self.medium.is_gone() || !(leads_there(&self.epoch) || leads_there(&self.accepted))
     }
 
     /// What a handle that leads to nothing says: that it is so, or what Linux says of a disk that it has taken away, which
