@@ -472,7 +472,9 @@ impl SimConfig {
             PlantedBug::IntentsOfWrongGroup | PlantedBug::DiscardBeforeUnmapStable => {
                 config.grouped(system).moving()
             }
-            PlantedBug::RebuildInWrongLane => config.grouped(system).moving().mishaps(),
+            PlantedBug::RebuildInWrongLane | PlantedBug::DiscardReplayed => {
+                config.grouped(system).moving().mishaps()
+            }
             PlantedBug::KeepFreedSlotOnFlash => config.flash_cached(system).growing(),
             PlantedBug::FlashEpochNotRenewed => config.flash_cached(system).incidents(),
             bug if bug.needs_flash_cache() => config.flash_cached(system),

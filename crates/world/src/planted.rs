@@ -86,6 +86,8 @@ pub enum PlantedBug {
     ForgetReplay,
     /// A guard does not make good an outage that another shard's guard has noticed.
     ReplayHereOnly,
+    /// After an outage a guard writes again what a discard had left, over what other guards have written since.
+    DiscardReplayed,
     /// A drive that has no sectors any more is taken for one whose store is full.
     TakeShortForFull,
     /// A new metadata journal begins while headers of the old one are on their way to the same place.
@@ -169,7 +171,7 @@ impl PlantedBug {
     }
 
     /// All that the fault simulator looks for.
-    pub const ALL: [PlantedBug; 61] = [
+    pub const ALL: [PlantedBug; 62] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -207,6 +209,7 @@ impl PlantedBug {
         PlantedBug::ReadsGoToNewPlace,
         PlantedBug::ForgetReplay,
         PlantedBug::ReplayHereOnly,
+        PlantedBug::DiscardReplayed,
         PlantedBug::TakeShortForFull,
         PlantedBug::HurryRollover,
         PlantedBug::ReadRefusedWrite,

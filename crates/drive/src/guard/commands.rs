@@ -268,7 +268,7 @@ impl Inner {
         }
     }
 
-    fn flush_by_itself(self: &Rc<Self>) {
+    pub(super) fn flush_by_itself(self: &Rc<Self>) {
         let (completion, pending) = self.world().completion();
         let held = Held::new(Command::Flush, completion);
         if self.is_closed.get() {

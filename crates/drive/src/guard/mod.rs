@@ -35,13 +35,13 @@ use std::sync::Arc;
 
 use tier0_stats::{IoRecorder, IoStats};
 use tier0_units::{Nanos, SectorCount};
-use tier0_world::{Completion, IoError, Payload, PlantedBug, World, planted};
+use tier0_world::{BufMut, Completion, IoError, Payload, PlantedBug, World, planted};
 
 use self::outage::Stray;
 use crate::{Command, Drive, DriveHandle, DriveInfo};
 use commands::{Commands, Held};
 pub use health::{Health, HealthSnapshot, Standing};
-use retained::Retained;
+use retained::{Change, Retained};
 
 /// What becomes of a drive that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,13 +265,31 @@ impl Inner {
     /// Gives the drive a discard past the table, and ends it when the drive does, as the drive does. It is not tried again, not
     /// kept for after an outage, and says nothing of the drive: what it would free costs space alone, and a discard that came
     /// late would meet what was written since. While the drive is away it fails at once.
-    fn discard(&self, command: Command, completion: Completion) {
+    fn discard(self: &Rc<Self>, command: Command, completion: Completion) {
         if self.health.is_lost() {
             completion.complete(Err(IoError::Gone), Payload::None);
         } else if self.is_closed.get() || self.has_to_make_good() {
+            self.discard_again();
             completion.complete(Err(IoError::Timeout), Payload::None);
         } else {
+            self.retain_discard(&command);
             self.drive.submit(command, Stray::counted(&self.health, completion));
+        }
+    }
+
+    /// Keeps what a discard leaves until a flush covers it, where that is to be done wrong.
+    fn retain_discard(&self, command: &Command) {
+        if planted(PlantedBug::DiscardReplayed) && self.drive.info().volatile_cache {
+            let (lba, sectors) = command.range();
+            let buf = BufMut::zeroed(sectors as u32, self.world().width()).freeze();
+            self.retained.borrow_mut().add(Change { lba, buf });
+        }
+    }
+
+    /// Makes good an outage when a discard comes, where discards are kept.
+    fn discard_again(self: &Rc<Self>) {
+        if planted(PlantedBug::DiscardReplayed) {
+            self.flush_by_itself();
         }
     }
 

@@ -16,7 +16,7 @@
 //!   See [`PowerCut`] for how the subset is drawn.
 //! - **Process crash.** The commands under way do any part of their work, and the cache stays.
 //! - **Outage.** A drive that loses its power under its handles loses its cache as above, and its handles are dead until
-//!   they are revived.
+//!   they are revived, each by itself, or the drive that one of them found is accepted for all.
 //! - **Loss.** An unplugged drive loses power as above and answers [`IoError::Gone`](tier0_world::IoError::Gone); a
 //!   disconnected one keeps its cache. Either may come back with what it holds, or wiped.
 //! - **Errors.** Unreadable sectors fail every read that touches them until they are written. A failed write leaves any

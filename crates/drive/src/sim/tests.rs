@@ -329,3 +329,18 @@ fn what_a_drive_holds_has_one_fingerprint_in_its_cache_and_on_its_medium() {
     medium.wipe();
     assert_eq!(medium.fingerprint(), blank);
 }
+
+#[test]
+fn handles_are_revived_each_by_itself_until_the_drive_is_accepted() {
+    let medium = medium(1);
+    let outage = medium.clone();
+    with(&medium, move |drive| async move {
+        let other = drive.another().expect("it has others");
+        outage.lose_power();
+        outage.reconnect();
+        drive.revive().await.expect("it is back");
+        assert_eq!((drive.flush().await.is_ok(), other.flush().await.is_ok()), (true, false));
+        drive.accept();
+        assert_eq!(other.flush().await, Ok(()));
+    });
+}

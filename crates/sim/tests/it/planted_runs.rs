@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 52] = [
+const KNOWN: [(PlantedBug, u64); 53] = [
     (PlantedBug::CutFullLog, 26),
     (PlantedBug::AckBeforeMirror, 10),
     (PlantedBug::SkipFlushBeforeRelease, 0),
@@ -44,6 +44,7 @@ const KNOWN: [(PlantedBug, u64); 52] = [
     (PlantedBug::ServeWithoutConsent, 364),
     (PlantedBug::ReadsGoToNewPlace, 6),
     (PlantedBug::ForgetReplay, 6),
+    (PlantedBug::DiscardReplayed, 1),
     (PlantedBug::TakeShortForFull, 2),
     (PlantedBug::ReadRefusedWrite, 14),
     (PlantedBug::ForgetChangedSlots, 348),
