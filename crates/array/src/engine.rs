@@ -171,6 +171,7 @@ pub(crate) fn new_state(
 pub struct Engine {
     control: Rc<Control>,
     shards: Rc<Vec<Rc<Shard>>>,
+    /// To the control task.
     post: MailSender<ControlMessage>,
 }
 

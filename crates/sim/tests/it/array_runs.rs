@@ -17,7 +17,7 @@ const GROUP_SEEDS: Range<u64> = 8..28;
 /// Seeds of extents that move between groups that must be clean.
 const MOVING_SEEDS: Range<u64> = 0..40;
 /// Seeds of volumes that are cloned that must be clean.
-const CLONE_SEEDS: Range<u64> = 0..24;
+const CLONE_SEEDS: Range<u64> = 0..40;
 /// Seeds whose caches are switched that must be clean.
 const CACHE_SEEDS: Range<u64> = 0..24;
 /// Seeds of drives that forget that must be clean.
