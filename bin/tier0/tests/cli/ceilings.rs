@@ -14,28 +14,28 @@ fn ceilings_are_set_while_the_array_serves_and_stay_so() {
     let scene = Scene::of("raid1", 2);
     let array = scene.array();
     assert_eq!(ceilings_of(array), Value::Null);
-    let done = succeed(&["volume", "set", array, "lun0", "iops.max=2000", "mbps.max=100", "burst=1"]);
-    assert!(done.contains("volume lun0: at most 2000 IOPS, 100 MB/s, burst 1 s from now on"), "{done}");
-    let known = json!({ "iops_max": 2000, "mbps_max": 100, "burst_seconds": 1 });
+    let done = succeed(&["volume", "set", array, "lun0", "iops.max=500", "mbps.max=100", "burst=1"]);
+    assert!(done.contains("volume lun0: at most 500 IOPS, 100 MB/s, burst 1 s from now on"), "{done}");
+    let known = json!({ "iops_max": 500, "mbps_max": 100, "burst_seconds": 1 });
     assert_eq!(ceilings_of(array), known);
-    assert!(run(&["status", array]).stdout.contains("2000 IOPS, 100 MB/s, burst 1 s"));
+    assert!(run(&["status", array]).stdout.contains("500 IOPS, 100 MB/s, burst 1 s"));
 
-    succeed(&["load", scene.uri(), "--read", "0", "--block", "8KiB", "--ios", "6000", "--overwrite"]);
+    succeed(&["load", scene.uri(), "--read", "100", "--block", "8KiB", "--ios", "1500"]);
     let throttling = &asked(&["iostat", array])["pools"][0]["throttling"][0];
     assert_eq!((&throttling["volume"], &throttling["ceilings"]), (&json!("lun0"), &known));
     assert!(throttling["requests"].as_u64() > Some(0), "{throttling}");
-    assert!(run(&["iostat", array]).stdout.contains("lun0: at most 2000 IOPS, 100 MB/s, burst 1 s; "));
+    assert!(run(&["iostat", array]).stdout.contains("lun0: at most 500 IOPS, 100 MB/s, burst 1 s; "));
     let config = succeed(&["config", array]);
-    assert!(config.contains("iops_max = 2000\nmbps_max = 100\nburst = 1\n"), "{config}");
+    assert!(config.contains("iops_max = 500\nmbps_max = 100\nburst = 1\n"), "{config}");
 
     // What is not named stays, and both caches and ceilings can be set at once.
     let done = succeed(&["volume", "set", array, "lun0", "mbps.max=none", "cache.read=off"]);
-    assert!(done.contains("read cache off") && done.contains("at most 2000 IOPS, burst 1 s"), "{done}");
+    assert!(done.contains("read cache off") && done.contains("at most 500 IOPS, burst 1 s"), "{done}");
     let file_of = array.to_owned();
     let directory = scene.stop_and_keep();
     let array = file_of.as_str();
     let stored = asked(&["volume", "list", array]);
-    let left = json!({ "iops_max": 2000, "mbps_max": null, "burst_seconds": 1 });
+    let left = json!({ "iops_max": 500, "mbps_max": null, "burst_seconds": 1 });
     assert_eq!((&stored["source"], &stored["volumes"][0]["ceilings"]), (&json!("drives"), &left));
     let served = Served::start(std::path::Path::new(array), directory.path());
     assert_eq!(ceilings_of(array), left);
