@@ -1,7 +1,7 @@
 //! `cargo xtask bench qos`: how well a volume's ceilings are held: two connections on two shards of one served array load the
 //! volume together, and the requests that end in each second are compared with what the ceilings allow.
 //!
-//! The drives are memory, so that nothing but the ceilings limits. A second begins when the load does, not when the server's
+//! Reads of a small volume come from memory, so that nothing but the ceilings limits. A second begins when the load does, not when the server's
 //! budget does.
 
 use std::cell::RefCell;
@@ -17,6 +17,7 @@ use tier0_nbd::protocol::NbdUri;
 use tier0_units::{Lba, Nanos};
 use tier0_world::{RealOptions, RealRuntime, World};
 
+use super::served::create;
 use super::{judge_at_most, scratch, table, write};
 use crate::error::BenchError;
 use crate::machine;
@@ -40,8 +41,6 @@ const CONNECTIONS: u64 = 2;
 const QUEUE_DEPTH: u64 = 16;
 const REQUEST_SECTORS: u32 = 16;
 const REQUEST_BYTES: f64 = 8192.0;
-/// Of what is asked, so many of 100 are writes.
-const WRITES: u64 = 30;
 /// Before each load: so much time's budget is saved where a burst allows it.
 const REST: Nanos = Nanos::from_secs(3);
 
@@ -84,7 +83,8 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let program = build_tier0()?;
     let directory = scratch()?;
     let (socket, array) = (directory.path().join("s"), directory.path().join("array.toml"));
-    write(&array, &array_file(&socket))?;
+    write(&array, &array_file(directory.path(), &socket))?;
+    create(&program, &array)?;
     let server = tier0(&program, &array, &Address::Unix(socket))?;
     println!("{}", machine::describe());
     let uri: NbdUri = server.uri().parse().expect("the server's own address");
@@ -178,11 +178,12 @@ impl Asked {
     }
 }
 
-fn array_file(socket: &Path) -> String {
+fn array_file(directory: &Path, socket: &Path) -> String {
     format!(
-        "[array]\nname = \"bench\"\ncores = 2\n[[drive]]\nname = \"ram{{n}}\"\ncount = 4\nram = \"64MiB\"\n\
-         [[pool]]\nname = \"pool0\"\nraid = \"raid10\"\nset_size = 4\n\
+        "[array]\nname = \"bench\"\ncores = 2\n[[drive]]\nname = \"d{{n}}\"\ncount = 2\npath = {:?}\nsize = \"128MiB\"\n\
+         [[pool]]\nname = \"pool0\"\nraid = \"raid1\"\nset_size = 2\n\
          [[volume]]\nname = \"lun0\"\nsize = \"64MiB\"\n[nbd]\nlisten = [\"unix:{}\"]\n",
+        directory.join("d{n}.img"),
         socket.display()
     )
 }
@@ -243,11 +244,7 @@ async fn ask_on(
     let (mut random, blocks) = (world.random(seed), client.info().sectors.0 / u64::from(REQUEST_SECTORS));
     loop {
         let lba = Lba(random.below(blocks) * u64::from(REQUEST_SECTORS));
-        let buf = world.buffer(REQUEST_SECTORS);
-        match random.below(100) < WRITES {
-            true => client.write(lba, buf.freeze(), false).await?,
-            false => client.read(lba, buf).await.0?,
-        }
+        client.read(lba, world.buffer(REQUEST_SECTORS)).await.0?;
         let second = ((world.now() - began).as_secs_f64()) as usize;
         match ended.borrow_mut().get_mut(second) {
             Some(count) => *count += 1,
