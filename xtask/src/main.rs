@@ -62,6 +62,8 @@ enum Bench {
     Stats(bench::stats::Options),
     /// What hostile connections cost a well-behaved one
     Fairness(bench::fairness::Options),
+    /// How well the ceilings of a volume are held over two shards
+    Qos(bench::qos::Options),
     /// Durable writes beside raw mirrored writes by fio
     Durability(bench::durability::Options),
     /// Small writes to modelled disks in RAID 6 with the log and without
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),
         Task::Bench(Bench::Stats(options)) => bench::stats::run(&options),
         Task::Bench(Bench::Fairness(options)) => bench::fairness::run(&options),
+        Task::Bench(Bench::Qos(options)) => bench::qos::run(&options),
         Task::Bench(Bench::Durability(options)) => bench::durability::run(&options),
         Task::Bench(Bench::SmallWrites(options)) => bench::small_writes::run(&options),
         Task::Bench(Bench::Rebuild(options)) => bench::rebuild::run(&options),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tier0_units::{ByteCount, WriteCache};
 use uuid::Uuid;
 
-use crate::{CacheSwitches, DriveClass, DriveState};
+use crate::{CacheSwitches, Ceilings, DriveClass, DriveState};
 
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,6 +139,9 @@ pub struct VolumeFacts {
     /// The group of sets that it lies on, where its pool has named ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// What hosts may ask of it in a second; none where it has no ceilings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceilings: Option<Ceilings>,
 }
 
 /// When the administrator is warned that a pool fills, and what stays free.

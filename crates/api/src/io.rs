@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tier0_stats::IoStats;
 
-use crate::{FlashCacheStatus, Flushing, ReadCacheStatus};
+use crate::{FlashCacheStatus, Flushing, ReadCacheStatus, Throttling};
 
 /// Counters since the array started. For rates, the caller asks twice and subtracts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,6 +52,9 @@ pub struct PoolIo {
     /// How full the write caches are, and why they destaged what they did, by group where each has a lane.
     #[serde(default)]
     pub flushing: Vec<NamedFlushing>,
+    /// What the ceilings of volumes have held back, of volumes that have some.
+    #[serde(default)]
+    pub throttling: Vec<Throttling>,
     /// Slots' tables of checksums that memory did not have, as reads.
     #[serde(default)]
     pub tables: Vec<NamedIo>,

@@ -17,11 +17,13 @@
 //! | [`io`] | counters of requests, since the start |
 //! | [`summary`] | the same in a few figures |
 //! | [`caches`] | counters and levels of the caches |
+//! | [`ceilings`] | the ceilings of volumes, and what they held back |
 //! | [`facts`] | what pools consist of |
 //!
 //! Nothing here does any I/O, and nothing here knows how a request is carried out.
 
 pub mod caches;
+pub mod ceilings;
 pub mod envelope;
 pub mod event;
 pub mod facts;
@@ -37,6 +39,7 @@ pub mod summary;
 pub mod version;
 
 pub use caches::{CacheSwitches, FlashCacheStatus, FlushCounts, Flushed, Flushing, ReadCacheStatus};
+pub use ceilings::{Ceilings, Throttling};
 pub use envelope::{OtherVersion, ReplyEnvelope, RequestEnvelope};
 pub use event::{Event, EventKind, Severity, Subject};
 pub use facts::{DriveFacts, GroupFacts, PoolFacts, Reserve, SpaceFacts, VolumeFacts};

@@ -236,6 +236,20 @@ pub enum AdminRequest {
         #[cfg_attr(test, schemars(with = "Option<crate::schema::WriteCache>"))]
         write: Option<WriteCache>,
     },
+    /// Changes a volume's ceilings, as far as something is said; zero is no ceiling.
+    VolumeCeilings {
+        /// The volume.
+        volume: String,
+        /// Requests a second.
+        #[serde(default)]
+        iops_max: Option<u32>,
+        /// Megabytes (10^6 bytes) a second.
+        #[serde(default)]
+        mbps_max: Option<u32>,
+        /// The seconds of which a budget that is not used may be used later.
+        #[serde(default)]
+        burst_seconds: Option<u32>,
+    },
 }
 
 /// What comes back.

@@ -9,7 +9,9 @@ use tier0_units::WriteCache;
 
 use crate::event::Event;
 use crate::finding::{Finding, FindingKind};
-use crate::{ApiVersion, CacheSwitches, FlashCacheStatus, Flushing, IoSummary, ReadCacheStatus, Subject};
+use crate::{
+    ApiVersion, CacheSwitches, Ceilings, FlashCacheStatus, Flushing, IoSummary, ReadCacheStatus, Subject,
+};
 
 /// How an array does, best first; the order is that of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -577,6 +579,9 @@ pub struct VolumeStatus {
     /// The group that it lies on, where its pool has named ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// What hosts may ask of it in a second; none where it has no ceilings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceilings: Option<Ceilings>,
     /// The names of its clones and of those whose clone it is. They may share space.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub family: Vec<String>,

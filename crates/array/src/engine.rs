@@ -375,6 +375,11 @@ impl Engine {
         Volume::all(&self.shards[0])
     }
 
+    /// The same as another shard has them.
+    pub fn volumes_in(&self, shard: usize) -> Vec<Volume> {
+        Volume::all(&self.shards[shard])
+    }
+
     /// How it does.
     pub fn status(&self) -> LocalBoxFuture<'_, Status> {
         async move { self.control.status().await }.boxed_local()
@@ -525,7 +530,9 @@ pub(crate) async fn start_shard(
         }
         let pool = PoolShard::start(world, id, seed, drives, control).await?;
         for volume in seed.state.volumes() {
-            volumes.push(Some(Rc::new(VolumeIo::new(&pool, volume, seed.state.caching(volume)))));
+            let io = VolumeIo::new(&pool, volume, seed.state.caching(volume));
+            io.throttle.set(seed.budgets.get(&volume.number).cloned());
+            volumes.push(Some(Rc::new(io)));
         }
         pools.push(pool);
     }

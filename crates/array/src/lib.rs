@@ -33,6 +33,7 @@ mod reporter;
 mod shard;
 pub mod simulated;
 mod stats;
+mod throttle;
 mod upkeep;
 mod volume;
 mod volume_io;

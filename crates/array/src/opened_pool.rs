@@ -1,16 +1,18 @@
 //! A pool whose metadata are open: what its shards and the control task begin with.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_control::message::control::ControlMessage;
-use tier0_control::{ControlledPool, MemberArbiter, without_unfinished};
+use tier0_control::{ControlledPool, MemberArbiter, budget_of, without_unfinished};
 use tier0_description::FLASH_WRITES_PER_DAY;
 use tier0_drive::DriveHandle;
 use tier0_plan::{PoolShape, members_max};
 use tier0_pool::metadata::{Inspected, LossHook, Metadata};
-use tier0_pool::{MetaRecord, PoolState};
+use tier0_pool::{MetaRecord, PoolState, Volume};
 use tier0_raid::io::LostDrives;
+use tier0_volume::Budget;
 use tier0_world::World;
 use tier0_world::sync::MailSender;
 
@@ -72,6 +74,7 @@ impl OpenedPool {
         }
         let seed = PoolSeed {
             number,
+            budgets: budgets(world, &state),
             state,
             shape,
             lost,
@@ -98,6 +101,7 @@ impl OpenedPool {
         let (state, memory) = (Arc::new(state), ShardMemory::default());
         let seed = PoolSeed {
             number,
+            budgets: budgets(world, &state),
             state,
             shape,
             lost,
@@ -108,6 +112,13 @@ impl OpenedPool {
         };
         Ok(OpenedPool { metadata, seed, drives: drives.into_iter().map(Some).collect() })
     }
+}
+
+/// By volume: what hosts may ask of it, for all shards together. Volumes without ceilings have none.
+fn budgets(world: &World, state: &PoolState) -> BTreeMap<u32, Arc<Budget>> {
+    let now = world.common_time();
+    let budget = |volume: &Volume| Some((volume.number, budget_of(state.ceilings(volume.number), now)?));
+    state.volumes().filter_map(budget).collect()
 }
 
 /// Makes the parts of the log that were placed and not made.

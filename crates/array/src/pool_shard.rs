@@ -1,5 +1,6 @@
 //! One pool in one shard: its slots, its map, and a lane of the write log with its cache for each group of sets.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use tier0_plan::PoolShape;
 use tier0_pool::{LogCopy, PoolState};
 use tier0_raid::io::{LostDrives, Members, RaidIo};
 use tier0_units::{ByteCount, ExtentId, Nanos};
-use tier0_volume::owner;
+use tier0_volume::{Budget, owner};
 use tier0_world::sync::MailSender;
 use tier0_world::{IoError, World};
 
@@ -44,6 +45,8 @@ pub(crate) struct PoolSeed {
     /// The pool's number in the array.
     pub(crate) number: usize,
     pub(crate) state: Arc<PoolState>,
+    /// By volume: what hosts may ask of it, where it has ceilings.
+    pub(crate) budgets: BTreeMap<u32, Arc<Budget>>,
     pub(crate) shape: PoolShape,
     pub(crate) lost: Arc<LostDrives>,
     /// Of a pool that is new, so that there is no log to be recovered.

@@ -227,7 +227,7 @@ impl ShardStart<'_> {
         world
             .spawn(async move {
                 while stopped.receive().await.is_some() {
-                    stopping.stopping.notify_all();
+                    stopping.begin_stop();
                 }
             })
             .detach();

@@ -59,6 +59,12 @@ impl Shard {
         format!("extent {} of volume {}", extent.index, self.volume_name(pool, extent.volume))
     }
 
+    /// The array is to stop: servers end, and no request waits for the ceilings of its volume any more.
+    pub(crate) fn begin_stop(&self) {
+        self.volumes.borrow().iter().flatten().for_each(|volume| volume.throttle.let_through());
+        self.stopping.notify_all();
+    }
+
     /// Answers what other shards ask, until there are none.
     pub(crate) async fn answer(self: Rc<Self>, mut inbox: MailReceiver<ShardRequest>) {
         while let Some(request) = inbox.receive().await {

@@ -18,6 +18,7 @@ impl Shard {
         for volume in self.volumes.borrow().iter().flatten() {
             if Rc::ptr_eq(&volume.pool, pool) {
                 stats.volumes.insert(volume.number, volume.stats.snapshot());
+                stats.held_back.insert(volume.number, volume.throttle.held_back());
             }
         }
         stats.connections = self.connections_to(number);

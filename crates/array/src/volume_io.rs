@@ -12,6 +12,7 @@ use tier0_world::{Buf, BufMut, IoError};
 
 use crate::gate::Gate;
 use crate::pool_shard::PoolShard;
+use crate::throttle::Throttle;
 
 /// A volume in one shard.
 pub(crate) struct VolumeIo {
@@ -30,6 +31,8 @@ pub(crate) struct VolumeIo {
     /// Whether hosts that connect are told that only a flush makes stable what has completed.
     told_volatile: Cell<bool>,
     pub(crate) gate: Gate,
+    /// Where requests of hosts of this shard wait for the volume's ceilings.
+    pub(crate) throttle: Throttle,
     /// What hosts of this shard have asked of the volume.
     pub(crate) stats: IoRecorder,
     /// Those of them that go through it in order.
@@ -50,6 +53,7 @@ impl VolumeIo {
             reads_cached: Cell::new(caching.read),
             told_volatile: Cell::new(caching.write == WriteCache::Volatile),
             gate: Gate::default(),
+            throttle: Throttle::default(),
             stats: IoRecorder::default(),
             read_ahead: RefCell::default(),
         }

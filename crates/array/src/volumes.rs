@@ -61,6 +61,10 @@ impl Shard {
             VolumesCommand::DiscardTail { number, sectors, reply } => {
                 let _ = reply.send(self.discard_tail(number, sectors).await);
             }
+            VolumesCommand::SetBudget { number, budget, reply } => {
+                self.with_volume(number, async |volume| volume.throttle.set(budget)).await;
+                let _ = reply.send(());
+            }
             VolumesCommand::Rename { number, name, reply } => {
                 let _ = reply.send(self.rename_volume(number, &name));
             }
@@ -171,6 +175,7 @@ impl Shard {
     fn offer_volume(self: &Rc<Self>, number: u32, volatile: bool) -> Result<(), String> {
         if let Ok(volume) = self.volume(number) {
             volume.tell_volatile(volatile);
+            volume.throttle.resume();
         }
         match (self.exports(), Volume::of(self, number)) {
             (Some(exports), Some(volume)) => exports.offer(volume),
@@ -220,6 +225,8 @@ impl Shard {
         if users > 0 && !force {
             return Err(users);
         }
+        // Its connections end when what they have asked is answered.
+        volume.let_through();
         exports.withdraw(&volume.name()).await;
         Ok(())
     }

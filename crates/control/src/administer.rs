@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use futures_util::future::{Either, select};
 use tier0_api::{AdminReply, AdminRequest, EventKind};
+use tier0_pool::CeilingsChange;
 use tier0_units::Nanos;
 use tier0_world::sync::oneshot;
 
@@ -88,6 +89,10 @@ impl Control {
             AdminRequest::ScrubStop { pool } => self.repair.end_scrubs(pool.as_deref()),
             AdminRequest::VolumeCache { volume, read, write } => {
                 self.caches.set_volume_cache(&volume, read, write).await
+            }
+            AdminRequest::VolumeCeilings { volume, iops_max, mbps_max, burst_seconds } => {
+                let change = CeilingsChange { iops_max, mbps_max, burst_seconds };
+                self.volumes.set_ceilings(&volume, change).await
             }
             AdminRequest::PoolCache { pool, read, write } => {
                 self.caches.set_pool_cache(pool.as_deref(), read, write).await

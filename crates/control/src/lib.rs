@@ -52,7 +52,8 @@ pub use membership::opener::{
 };
 pub use repair::guard_arbiter::MemberArbiter;
 pub use repair::witness::{Known, SplitRecord, Witness};
-pub use stats::{LaneStats, PoolStats};
+pub use stats::{HeldBack, LaneStats, PoolStats};
+pub use volumes::ceilings::budget_of;
 pub use volumes::clones::without_unfinished;
 
 use crate::admin::AdminError;

@@ -17,7 +17,7 @@ use tier0_raid::set::SetIndex;
 use tier0_units::SECTOR_BYTES;
 
 use crate::Control;
-use crate::admin::{cache_switches, flash_cache, flushing, read_cache_status};
+use crate::admin::{cache_switches, ceilings, flash_cache, flushing, read_cache_status};
 use crate::balance::column_moves::MoveReason;
 use crate::caches::CachesPool;
 use crate::caches::log_placement::has_room_for_copy;
@@ -467,6 +467,7 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
         write_cache: Some(state.caching(volume).write),
         read_cache: state.caching(volume).read,
         group: state.name_of_group(volume.group).map(str::to_owned),
+        ceilings: ceilings(state.ceilings(volume.number)),
         family: state.family_names(volume),
         connections: stats.connections.iter().filter(|one| one.volume == volume.name).count(),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),

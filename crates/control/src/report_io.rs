@@ -4,15 +4,16 @@ use std::rc::Rc;
 
 use tier0_api::{
     CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
+    Throttling,
 };
-use tier0_pool::PoolState;
+use tier0_pool::{PoolState, Volume};
 use tier0_stats::IoStats;
 
 use crate::Control;
-use crate::admin::{flash_cache, flushing, read_cache_status};
+use crate::admin::{ceilings, flash_cache, flushing, read_cache_status};
 use crate::context::Context;
 use crate::message::command::ShardCommand;
-use crate::stats::PoolStats;
+use crate::stats::{HeldBack, PoolStats};
 
 impl Context {
     /// What a pool has done, in all shards and for its metadata.
@@ -56,6 +57,7 @@ impl Control {
                 read_cache: stats.read_cache.map(read_cache_status),
                 flash_cache: flash_cache(&state, &stats),
                 flushing,
+                throttling: throttling(&state, &stats),
                 tables: vec![NamedIo { name: "tables".to_owned(), io: stats.tables.clone() }],
                 drives: drives.collect(),
             });
@@ -83,6 +85,17 @@ fn groups(state: &PoolState, stats: &PoolStats) -> Vec<NamedIo> {
         Some(NamedIo { name: format!("group {}", state.name_of_group(number)?), io })
     };
     (0..state.groups().len() as u32).filter_map(of_group).collect()
+}
+
+/// What the ceilings of volumes held back, of those that have some or had.
+fn throttling(state: &PoolState, stats: &PoolStats) -> Vec<Throttling> {
+    let of_volume = |volume: &Volume| {
+        let HeldBack { requests, wait_ns } = stats.held_back.get(&volume.number).copied().unwrap_or_default();
+        let ceilings = ceilings(state.ceilings(volume.number));
+        let is_told = ceilings.is_some() || requests > 0;
+        is_told.then(|| Throttling { volume: volume.name.clone(), ceilings, requests, wait_ns })
+    };
+    state.volumes().filter(|volume| !volume.is_unfinished()).filter_map(of_volume).collect()
 }
 
 /// What went into the log, what was destaged, and why, by lane.

@@ -15,6 +15,8 @@ use tier0_stats::IoStats;
 pub struct PoolStats {
     /// By the volume's number in the pool.
     pub volumes: BTreeMap<u32, IoStats>,
+    /// By the volume's number in the pool: what its ceilings held back.
+    pub held_back: BTreeMap<u32, HeldBack>,
     /// Connections to its volumes.
     pub connections: Vec<ConnectionIo>,
     /// By volume: what connections to it have asked that have ended.
@@ -30,6 +32,15 @@ pub struct PoolStats {
     pub read_cache: Option<ReadCacheStatus>,
     /// The flash cache, where there may be one.
     pub flash_cache: Option<FlashCacheStatus>,
+}
+
+/// What the ceilings of a volume held back.
+#[derive(Clone, Copy, Default)]
+pub struct HeldBack {
+    /// Requests that waited.
+    pub requests: u64,
+    /// How long they waited together, in nanoseconds.
+    pub wait_ns: u64,
 }
 
 /// Counters of a lane.
@@ -48,6 +59,11 @@ impl PoolStats {
     pub(crate) fn merge(&mut self, other: PoolStats) {
         for (number, stats) in &other.volumes {
             self.volumes.entry(*number).or_default().merge(stats);
+        }
+        for (number, held_back) in &other.held_back {
+            let all = self.held_back.entry(*number).or_default();
+            all.requests += held_back.requests;
+            all.wait_ns += held_back.wait_ns;
         }
         self.connections.extend(other.connections);
         for (volume, stats) in &other.ended_connections {

@@ -1,6 +1,6 @@
 //! The description of an array as it is: what the drives know, and what only its file says.
 
-use tier0_pool::{DriveClass, RaidRecord, SpaceRules};
+use tier0_pool::{Ceilings, CeilingsChange, DriveClass, RaidRecord, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
@@ -53,6 +53,7 @@ impl Description {
                 write_cache: Some(volume.write_cache),
                 read_cache: Some(volume.read_cache),
                 group: volume.group.clone(),
+                ceilings: those_set(volume.ceilings),
             }));
         }
         Ok((actual, remarks))
@@ -179,6 +180,13 @@ fn raid_of(pool: &str, group: &GroupFacts) -> Result<RaidConfig, String> {
         RaidLevel::Raid50 => config,
         _ => RaidConfig::new(config.level, config.set_size, config.stripe_unit),
     })
+}
+
+/// What a file says of the ceilings that there are.
+fn those_set(Ceilings { iops_max, mbps_max, burst_seconds }: Ceilings) -> CeilingsChange {
+    let [iops_max, mbps_max, burst_seconds] =
+        [iops_max, mbps_max, burst_seconds].map(|value| (value > 0).then_some(value));
+    CeilingsChange { iops_max, mbps_max, burst_seconds }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tier0_catalog::DriveSpec;
 use tier0_policy::PolicyKind;
-use tier0_pool::{DriveClass, GROUPS_MAX, SpaceRules};
+use tier0_pool::{Ceilings, CeilingsChange, DriveClass, GROUPS_MAX, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel, UnknownLevel};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, SizeRule, WriteCache};
 use toml::Spanned;
@@ -712,5 +712,24 @@ fn check_volume(
         write_cache: write_cache.transpose()?,
         read_cache: section.read_cache,
         group: section.group.as_ref().map(|group| volume_group(group, &pools[pool], place)).transpose()?,
+        ceilings: volume_ceilings(section, place)?,
+    })
+}
+
+/// What hosts may ask of a volume in a second.
+fn volume_ceilings(section: &VolumeSection, place: &Place<'_>) -> Result<CeilingsChange, DescriptionError> {
+    let check = |field: &str, value: &Option<Spanned<u32>>, most: u32| match value {
+        Some(value) if *value.get_ref() > most => {
+            let text =
+                format!("volume.{field}: {} is too much; use 1 to {most}, or 0 for none", value.get_ref());
+            Err(place.wrong(value.span(), text))
+        }
+        value => Ok(value.as_ref().map(|value| *value.get_ref())),
+    };
+    let most = Ceilings::MOST;
+    Ok(CeilingsChange {
+        iops_max: check("iops_max", &section.iops_max, most.iops_max)?,
+        mbps_max: check("mbps_max", &section.mbps_max, most.mbps_max)?,
+        burst_seconds: check("burst", &section.burst, most.burst_seconds)?,
     })
 }

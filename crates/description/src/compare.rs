@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use tier0_pool::RaidRecord;
+use tier0_pool::{CeilingsChange, RaidRecord};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::{Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
@@ -414,7 +414,19 @@ fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescrip
         .into_iter()
         .chain(write)
         .chain(would_become(&section, "read_cache", known.read_cache, wanted.read_cache))
+        .chain(compare_ceilings(&section, known.ceilings, wanted.ceilings))
         .collect()
+}
+
+fn compare_ceilings(section: &str, known: CeilingsChange, wanted: CeilingsChange) -> Vec<Finding> {
+    let fields = [
+        ("iops_max", known.iops_max, wanted.iops_max),
+        ("mbps_max", known.mbps_max, wanted.mbps_max),
+        ("burst", known.burst_seconds, wanted.burst_seconds),
+    ];
+    let found = fields
+        .map(|(field, known, wanted)| would_become(section, field, Some(known.unwrap_or_default()), wanted));
+    found.into_iter().flatten().collect()
 }
 
 /// What a start would change of a field that the file may change.

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use tier0_pool::{CacheSwitches, DriveClass, Member, MemberState, PoolState, SetGroup, SpaceRules};
+use tier0_pool::{CacheSwitches, Ceilings, DriveClass, Member, MemberState, PoolState, SetGroup, SpaceRules};
 use tier0_units::{SECTOR_BYTES, WriteCache};
 use uuid::Uuid;
 
@@ -128,6 +128,8 @@ pub struct VolumeFacts {
     pub read_cache: bool,
     /// The group of sets that it lies on, where its pool has named ones.
     pub group: Option<String>,
+    /// What hosts may ask of it in a second.
+    pub ceilings: Ceilings,
 }
 
 impl PoolFacts {
@@ -250,5 +252,6 @@ fn volume(state: &PoolState, volume: &tier0_pool::Volume) -> VolumeFacts {
         write_cache: volume.write_cache,
         read_cache: volume.read_cache,
         group: state.name_of_group(volume.group).map(str::to_owned),
+        ceilings: state.ceilings(volume.number),
     }
 }

@@ -28,7 +28,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 use tier0_catalog::Catalog;
 use tier0_policy::PolicyKind;
-use tier0_pool::{DriveClass, SpaceRules};
+use tier0_pool::{CeilingsChange, DriveClass, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
 use toml::Spanned;
@@ -199,6 +199,8 @@ pub struct VolumeDescription {
     pub read_cache: Option<bool>,
     /// The group of sets that it lies on; the pool's first where none is given.
     pub group: Option<String>,
+    /// What hosts may ask of it in a second; as it is where nothing is said, and as much as they like of a new volume.
+    pub ceilings: CeilingsChange,
 }
 
 impl Description {
@@ -452,6 +454,9 @@ struct VolumeSection {
     write_cache: Option<Spanned<String>>,
     read_cache: Option<bool>,
     group: Option<Spanned<String>>,
+    iops_max: Option<Spanned<u32>>,
+    mbps_max: Option<Spanned<u32>>,
+    burst: Option<Spanned<u32>>,
 }
 
 #[derive(Default, Deserialize)]

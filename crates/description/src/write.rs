@@ -198,7 +198,8 @@ impl Page<'_> {
     }
 
     fn volume(&mut self, volume: &VolumeDescription, pools: &[PoolDescription]) {
-        let VolumeDescription { name, pool, sectors, thin, write_cache, read_cache, group } = volume;
+        let VolumeDescription { name, pool, sectors, thin, write_cache, read_cache, group, ceilings } =
+            volume;
         self.open("[[volume]]", format!("volume {name}"));
         self.field("name", quoted(name));
         self.field("pool", quoted(&pools[*pool].name));
@@ -207,6 +208,9 @@ impl Page<'_> {
         self.field("thin", thin);
         self.field_if("write_cache", write_cache.map(|mode| quoted(mode.name())));
         self.field_if("read_cache", *read_cache);
+        self.field_if("iops_max", ceilings.iops_max);
+        self.field_if("mbps_max", ceilings.mbps_max);
+        self.field_if("burst", ceilings.burst_seconds);
     }
 }
 
@@ -245,7 +249,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use proptest::prelude::*;
     use tier0_policy::PolicyKind;
-    use tier0_pool::{DriveClass, Reserve, SpaceRules};
+    use tier0_pool::{CeilingsChange, DriveClass, Reserve, SpaceRules};
     use tier0_raid::layout::RaidConfig;
     use tier0_units::{SectorCount, WriteCache};
 
@@ -337,6 +341,11 @@ mod tests {
                 write_cache,
                 read_cache: [None, Some(false), Some(true)][n % 3],
                 group: None,
+                ceilings: CeilingsChange {
+                    iops_max: [None, Some(0), Some(5000)][n % 3],
+                    mbps_max: [Some(200), None][n % 2],
+                    burst_seconds: (n % 3 == 2).then_some(10),
+                },
             };
             volumes.into_iter().enumerate().map(volume).collect()
         })

@@ -7,9 +7,9 @@ use tier0_description::shape::{config_of, record_of};
 use tier0_description::{GroupDescription, PoolDescription, VolumeDescription};
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
-    CacheSwitches, ChunkletAddress, Chunklets, DriveClass, FlashCacheDevice, FlashCachePlacement, Geometry,
-    LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord, MetadataArea, PoolError, PoolState,
-    RebuildSource, Run, SetBatch, SetGroup, Volume,
+    CacheSwitches, Ceilings, ChunkletAddress, Chunklets, DriveClass, FlashCacheDevice, FlashCachePlacement,
+    Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord, MetadataArea, PoolError,
+    PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
 };
 use tier0_raid::layout::Layout;
 use tier0_raid::set::{JoiningSets, RaidSets, SetIndex, SetShape, SlotMap};
@@ -350,8 +350,9 @@ fn form_sets(
 
 /// The records that create a volume.
 pub fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid) -> Vec<MetaRecord> {
-    MetaRecord::create(Volume {
-        number: state.next_volume(),
+    let number = state.next_volume();
+    let mut records = MetaRecord::create(Volume {
+        number,
         id,
         name: volume.name.clone(),
         sectors: volume.sectors.0,
@@ -360,7 +361,9 @@ pub fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid) -> Ve
         read_cache: volume.read_cache.unwrap_or(true),
         group: group_of(state, volume).unwrap_or(0),
         branch: None,
-    })
+    });
+    records.extend(MetaRecord::limit(number, Ceilings::default(), volume.ceilings));
+    records
 }
 
 /// The record by which a pool's cache switches stand as its description says; none where they do, or it says nothing.

@@ -46,9 +46,11 @@ pub(crate) const LEFT_BEHIND: u64 = 1 << 0;
 pub(crate) const ROLES: u64 = 1 << 1;
 /// Compatible: a checkpoint says to which drives columns belong that lie on others.
 pub(crate) const DISPLACED: u64 = 1 << 2;
+/// Compatible: a checkpoint says what hosts may ask of volumes in a second.
+pub(crate) const CEILINGS: u64 = 1 << 3;
 /// What it knows in checkpoints.
 pub(crate) const IN_CHECKPOINTS: Features = Features {
-    compatible: LEFT_BEHIND | ROLES | DISPLACED,
+    compatible: LEFT_BEHIND | ROLES | DISPLACED | CEILINGS,
     incompatible: GROUPS | LANES | FAMILIES | SWITCHES | FLASH_CACHE | MIXED,
     ..Features::NONE
 };

@@ -36,8 +36,8 @@ pub use record::{ExtentRun, MappedRun, MetaRecord, ScrubCursor, SharedRun};
 pub use slot_run::SlotRun;
 pub use space::{Reserve, Space, SpaceRules, SpaceWarning};
 pub use state::{
-    BitSet, Branch, CacheSwitches, Caching, Claim, ColumnMove, DriveClass, DriveRole, ExtentMap,
-    FAMILY_VOLUMES_MAX, FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry, LogCopy, LogPlacement,
-    LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, Run,
-    SetBatch, SetGroup, SetsToCome, SlotHome, TEXT_BYTES_MAX, Volume,
+    BitSet, Branch, CacheSwitches, Caching, Ceilings, CeilingsChange, Claim, ColumnMove, DriveClass,
+    DriveRole, ExtentMap, FAMILY_VOLUMES_MAX, FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry,
+    LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild,
+    RebuildSource, Run, SetBatch, SetGroup, SetsToCome, SlotHome, TEXT_BYTES_MAX, Volume,
 };

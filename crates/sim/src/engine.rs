@@ -205,6 +205,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         write_cache: Some(volume.write_cache),
         read_cache: None,
         group: config.second.as_ref().map(|_| GROUPS[number % 2].to_owned()),
+        ceilings: Default::default(),
     };
     let row = layout.row_sectors().0;
     let first_drives = config.first_drives();

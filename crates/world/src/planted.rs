@@ -24,6 +24,9 @@ pub enum PlantedBug {
     ReplayReleasedLog,
     /// A discard is acknowledged before its record is stable in the log.
     LoseDiscard,
+    /// Every shard has the whole budget of a volume with ceilings, instead of all together. The simulator does not measure
+    /// rates: a test of the array finds it.
+    LeaseTwice,
     /// After a rebuild the set's column still names the old chunklet.
     WrongChunkletAfterRebuild,
     /// A rebuilt slot is committed before the spare is flushed.

@@ -66,6 +66,14 @@ impl World {
         }
     }
 
+    /// The time on a clock that all worlds of the process have in common: for what threads compare. When it began is not said.
+    pub fn common_time(&self) -> Nanos {
+        match &self.0.kind {
+            Kind::Virtual { now, .. } => now.get(),
+            Kind::Real { .. } => WallClock::common(),
+        }
+    }
+
     /// The time since the world began in which its runtime turned. A process that is stopped, a machine that is
     /// suspended, a processor that is taken away and a task that holds its thread up make time pass in which no task
     /// looked at what ended: who has patience counts this time, not that of the clock.

@@ -9,6 +9,7 @@ pub(crate) mod hybrid;
 pub(crate) mod idle;
 pub(crate) mod metadata;
 pub(crate) mod nbd;
+pub(crate) mod qos;
 pub(crate) mod rebuild;
 pub(crate) mod recovery;
 mod served;

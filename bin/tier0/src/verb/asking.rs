@@ -143,6 +143,16 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
             ];
             with_what_the_file_says(text, &format!("volume {volume:?}"), says)
         }
+        AdminRequest::VolumeCeilings { volume, iops_max, mbps_max, burst_seconds } => {
+            let named = file.volumes.iter().find(|one| one.name == *volume);
+            let Some(named) = named.map(|named| named.ceilings) else { return text };
+            let says = [
+                says_otherwise("iops_max", named.iops_max, *iops_max),
+                says_otherwise("mbps_max", named.mbps_max, *mbps_max),
+                says_otherwise("burst", named.burst_seconds, *burst_seconds),
+            ];
+            with_what_the_file_says(text, &format!("volume {volume:?}"), says)
+        }
         AdminRequest::PoolCache { pool, read, write } => {
             let meant = file.pools.iter().filter(|one| pool.as_ref().is_none_or(|pool| one.name == *pool));
             meant.fold(text, |text, named| {
@@ -182,7 +192,11 @@ fn says_otherwise<T: Display + PartialEq>(field: &str, in_file: Option<T>, set: 
 }
 
 /// What was done, and what the next start takes back.
-fn with_what_the_file_says(text: String, section: &str, says: [Option<String>; 2]) -> String {
+fn with_what_the_file_says(
+    text: String,
+    section: &str,
+    says: impl IntoIterator<Item = Option<String>>,
+) -> String {
     let says: Vec<String> = says.into_iter().flatten().collect();
     match says.is_empty() {
         true => text,

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use tier0_api::{
     AdminReply, AdminRequest, ApiVersion, ConnectionIo, FlashCacheStatus, Flushing, IoReport, IoSummary,
-    NamedFlushing, NamedIo, PoolIo, ReadCacheStatus,
+    NamedFlushing, NamedIo, PoolIo, ReadCacheStatus, Throttling,
 };
 use tier0_stats::{IoStats, Latencies, OpStats};
 use tier0_units::{ByteCount, Nanos, counted};
@@ -34,6 +34,9 @@ session number; log: records until they are stable in every copy; destage:
 batches of pages from memory to their sets; tables: checksums read from drives
 because memory did not have them; drives: all of that, and metadata, rebuilds
 and scrubs. Discards and flushes are in the JSON.
+
+Ceilings of volumes: requests per second that waited for them, and their mean
+wait, which is part of the latencies above.
 
 Write cache: how full memory and log are now, in percent of what writers may
 use (of several shards the fullest). Below the low watermark only idle pages are
@@ -136,6 +139,7 @@ struct PoolRates {
     /// Of the interval, as far as it counts.
     read_cache: Option<ReadCacheStatus>,
     flash_cache: Option<FlashCacheStatus>,
+    throttling: Vec<Throttling>,
 }
 
 /// A connection between two looks.
@@ -187,6 +191,7 @@ impl Rates {
                 drives: of(|pool| &pool.drives),
                 read_cache: read_cache(known, pool),
                 flash_cache: flash_cache(known, pool),
+                throttling: throttled(known, pool),
             }
         };
         let time = now.at_ns - if is_same_run { before.at_ns } else { 0 };
@@ -208,8 +213,8 @@ impl Rates {
             let (left_out, errors) = (pool.left_out(), pool.errors());
             let caches =
                 [pool.write_cache(self.seconds), pool.cached(self.seconds), pool.on_flash(self.seconds)];
-            let caches = caches.concat();
-            format!("pool {}:\n{}\n{left_out}{caches}{errors}", pool.name, rendered(&rows))
+            let (throttled, caches) = (pool.throttled(self.seconds), caches.concat());
+            format!("pool {}:\n{}\n{left_out}{throttled}{caches}{errors}", pool.name, rendered(&rows))
         });
         format!("{}\n", pools.collect::<Vec<_>>().join("\n"))
     }
@@ -248,6 +253,25 @@ impl PoolRates {
             count => format!("  and {} {which}\n", counted(count as u64, "connection")),
         };
         told(idle, "without requests") + &told(self.connections_left_out, "with fewer requests")
+    }
+
+    /// What the ceilings of volumes held back.
+    fn throttled(&self, seconds: f64) -> String {
+        let line = |one: &Throttling| {
+            let ceilings =
+                one.ceilings.map_or_else(|| "no ceilings now".to_owned(), |all| format!("at most {all}"));
+            let held_back = short(one.requests as f64 / seconds.max(1e-9));
+            let wait =
+                one.wait_ms_mean().map_or_else(String::new, |wait| format!(", mean wait {} ms", short(wait)));
+            format!(
+                "{}\n",
+                wrapped(
+                    &format!("  {}: {ceilings}; {held_back} requests/s held back{wait}", one.volume),
+                    "    "
+                )
+            )
+        };
+        self.throttling.iter().map(line).collect()
     }
 
     /// What the read cache has brought.
@@ -305,6 +329,16 @@ fn read_cache(before: Option<&PoolIo>, now: &PoolIo) -> Option<ReadCacheStatus> 
 fn flash_cache(before: Option<&PoolIo>, now: &PoolIo) -> Option<FlashCacheStatus> {
     let known = before.and_then(|before| before.flash_cache).unwrap_or_default();
     now.flash_cache.map(|cache| cache.since(&known))
+}
+
+/// What ceilings held back between two looks.
+fn throttled(before: Option<&PoolIo>, now: &PoolIo) -> Vec<Throttling> {
+    let one = |one: &Throttling| {
+        let before = before.map_or(&[][..], |before| &before.throttling);
+        let known = before.iter().find(|known| known.volume == one.volume);
+        known.map_or_else(|| one.clone(), |known| one.since(known))
+    };
+    now.throttling.iter().map(one).collect()
 }
 
 /// How full write caches are now, with the counters of the time between two looks.
@@ -511,6 +545,20 @@ mod tests {
         let cells = flushing_cells(&rates.pools[0].write_cache[0], rates.seconds);
         assert_eq!(cells, ["write cache", "64.0", "32.0", "0", "2000", "0", "0", "5.00", "3.00"]);
         assert!(rates.text().contains("\nwrite cache, watermarks at 30 % and 70 %; "), "{}", rates.text());
+    }
+
+    #[test]
+    fn what_ceilings_held_back_in_between_is_told() {
+        let at = |at_s: u64, requests: u64| {
+            let ceilings = Some(tier0_api::Ceilings { iops_max: Some(100), ..Default::default() });
+            let (volume, wait_ns) = ("a".to_owned(), requests * 2_000_000);
+            let mut report = report(at_s, &[("a", requests)]);
+            report.pools[0].throttling = vec![Throttling { volume, ceilings, requests, wait_ns }];
+            report
+        };
+        let told = Rates::between(&at(10, 100), &at(12, 300)).text();
+        let words = "  a: at most 100 IOPS; 100 requests/s held back, mean wait 2.00 ms\n";
+        assert!(told.contains(words), "{told}");
     }
 
     #[test]

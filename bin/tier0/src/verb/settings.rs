@@ -1,5 +1,6 @@
 //! `KEY=VALUE` on the command line: what can be set of a volume or a pool that is served.
 
+use tier0_api::AdminRequest;
 use tier0_catalog::similar;
 use tier0_units::WriteCache;
 
@@ -11,6 +12,51 @@ pub(super) struct Key<T: 'static> {
     name: &'static str,
     /// Its values by their names.
     values: &'static [(&'static str, T)],
+}
+
+/// Something that can be set to a whole number, or to none.
+struct NumberKey {
+    name: &'static str,
+    /// What stands for the number in help.
+    number: &'static str,
+}
+
+/// Requests of hosts per second.
+const IOPS_MAX: NumberKey = NumberKey { name: "iops.max", number: "N" };
+/// Megabytes (10^6 bytes) per second.
+const MBPS_MAX: NumberKey = NumberKey { name: "mbps.max", number: "N" };
+/// How long an unused budget of these lasts.
+const BURST: NumberKey = NumberKey { name: "burst", number: "SECONDS" };
+
+/// What is to be set of a volume.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct VolumeChange {
+    /// Whether its reads use the read cache.
+    read: Option<bool>,
+    /// When its writes are acknowledged.
+    write: Option<WriteCache>,
+    /// Its ceilings: requests, megabytes, and seconds of burst.
+    ceilings: [Option<u32>; 3],
+}
+
+impl VolumeChange {
+    /// What the array is asked for.
+    pub(super) fn requests(&self, volume: &str) -> Vec<AdminRequest> {
+        let VolumeChange { read, write, ceilings } = *self;
+        let [iops_max, mbps_max, burst_seconds] = ceilings;
+        let caches = (read.is_some() || write.is_some()).then(|| AdminRequest::VolumeCache {
+            volume: volume.to_owned(),
+            read,
+            write,
+        });
+        let limited = (ceilings != [None; 3]).then(|| AdminRequest::VolumeCeilings {
+            volume: volume.to_owned(),
+            iops_max,
+            mbps_max,
+            burst_seconds,
+        });
+        caches.into_iter().chain(limited).collect()
+    }
 }
 
 const ON_OFF: &[(&str, bool)] = &[("on", true), ("off", false)];
@@ -30,11 +76,18 @@ const VOLUME_CACHE_WRITE: Key<WriteCache> = Key {
     ],
 };
 
-/// What `settings` say of the caches of a volume: whether it reads through one, and when its writes are acknowledged.
-pub(super) fn of_volume(settings: &[String]) -> Result<(Option<bool>, Option<WriteCache>), Failure> {
-    let known = [CACHE_READ.words(), VOLUME_CACHE_WRITE.words()];
+/// What `settings` say of a volume.
+pub(super) fn of_volume(settings: &[String]) -> Result<VolumeChange, Failure> {
+    let ceilings = [IOPS_MAX, MBPS_MAX, BURST];
+    let mut known = vec![CACHE_READ.words(), VOLUME_CACHE_WRITE.words()];
+    known.extend(ceilings.iter().map(NumberKey::words));
     let settings = split("volume", settings, &known)?;
-    Ok((CACHE_READ.value(&settings)?, VOLUME_CACHE_WRITE.value(&settings)?))
+    let [iops, mbps, burst] = ceilings.map(|key| key.value(&settings));
+    Ok(VolumeChange {
+        read: CACHE_READ.value(&settings)?,
+        write: VOLUME_CACHE_WRITE.value(&settings)?,
+        ceilings: [iops?, mbps?, burst?],
+    })
 }
 
 /// What `settings` say of the read cache and the write cache of a pool.
@@ -94,6 +147,26 @@ impl<T: Copy> Key<T> {
     }
 }
 
+impl NumberKey {
+    /// `KEY=N|none`.
+    fn words(&self) -> String {
+        format!("{}={}|none", self.name, self.number)
+    }
+
+    /// Its value among settings, 0 for none; nothing where they do not name it.
+    fn value(&self, settings: &[(&str, &str)]) -> Result<Option<u32>, Failure> {
+        let Some((_, text)) = settings.iter().find(|(key, _)| *key == self.name) else { return Ok(None) };
+        let value = if *text == "none" { Some(0) } else { text.parse().ok() };
+        value.map(Some).ok_or_else(|| {
+            Failure::Input(format!(
+                "invalid value {text:?} for {}; use a whole number, or none: {}",
+                self.name,
+                self.words()
+            ))
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,9 +178,15 @@ mod tests {
     #[test]
     fn several_keys_are_set_at_once() {
         let volume = |settings: &[&str]| of_volume(&owned(settings)).expect("they are known");
-        assert_eq!(volume(&["cache.read=off"]), (Some(false), None));
-        assert_eq!(volume(&["cache.write=on", "cache.read=on"]), (Some(true), Some(WriteCache::Durable)));
-        assert_eq!(volume(&["cache.write=volatile"]), (None, Some(WriteCache::Volatile)));
+        let caches = |read, write| VolumeChange { read, write, ..VolumeChange::default() };
+        assert_eq!(volume(&["cache.read=off"]), caches(Some(false), None));
+        let both = caches(Some(true), Some(WriteCache::Durable));
+        assert_eq!(volume(&["cache.write=on", "cache.read=on"]), both);
+        assert_eq!(volume(&["cache.write=volatile"]), caches(None, Some(WriteCache::Volatile)));
+        let ceilings = volume(&["iops.max=5000", "mbps.max=none", "burst=0"]);
+        assert_eq!(ceilings.ceilings, [Some(5000), Some(0), Some(0)]);
+        assert_eq!(ceilings.requests("lun0").len(), 1);
+        assert_eq!(volume(&["cache.read=on", "burst=3"]).requests("lun0").len(), 2);
         assert_eq!(of_pool(&owned(&["cache.write=off"])).expect("it is known"), (None, Some(false)));
     }
 
@@ -129,6 +208,13 @@ mod tests {
                 "invalid value \"\" for cache.write; use cache.write=durable|volatile|off|on",
             ),
             (&["cache.read=on", "cache.read=off"], "twice; set it once"),
+            (
+                &["iops.max=abc"],
+                "invalid value \"abc\" for iops.max; use a whole number, or none: iops.max=N|none",
+            ),
+            (&["mbps.max=-1"], "mbps.max=N|none"),
+            (&["burst=2s"], "burst=SECONDS|none"),
+            (&["iops=5"], "did you mean iops.max?"),
         ] {
             let refused = of_volume(&owned(settings)).expect_err("it is unknown");
             let text = refused.text().unwrap_or_default();

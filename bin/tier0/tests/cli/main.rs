@@ -9,6 +9,7 @@ mod bad_input;
 mod broken_file;
 mod caches;
 mod catalog;
+mod ceilings;
 mod copies;
 mod demo;
 mod events;

@@ -531,7 +531,10 @@ fn add_volumes(
                 if known.sectors != volume.sectors.0 {
                     warnings.push(size_differs(&known.name, SectorCount(known.sectors), volume.sectors));
                 }
-                MetaRecord::switch_caches(known, volume.read_cache, volume.write_cache)
+                let mut own = MetaRecord::switch_caches(known, volume.read_cache, volume.write_cache);
+                let ceilings = state.ceilings(known.number);
+                own.extend(MetaRecord::limit(known.number, ceilings, volume.ceilings));
+                own
             }
             None => {
                 check_fits(state, volume)?;

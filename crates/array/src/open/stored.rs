@@ -1,7 +1,7 @@
 //! The volumes of an array that is not running, as its drives hold them.
 
 use tier0_description::Description;
-use tier0_pool::{ExtentMap, MetaRecord, PoolState, Volume};
+use tier0_pool::{Ceilings, ExtentMap, MetaRecord, PoolState, Volume};
 use tier0_units::{ByteCount, SectorCount, WriteCache};
 
 use super::OpenOptions;
@@ -27,6 +27,8 @@ pub struct StoredVolume {
     pub write_cache: WriteCache,
     /// Whether its reads use the read cache, the pool's switch considered.
     pub read_cache: bool,
+    /// What hosts may ask of it in a second.
+    pub ceilings: Ceilings,
     /// The names of its clones and of those whose clone it is.
     pub family: Vec<String>,
 }
@@ -44,6 +46,7 @@ impl StoredVolume {
             thin: volume.thin,
             write_cache: caching.write,
             read_cache: caching.read,
+            ceilings: state.ceilings(volume.number),
             family: state.family_names(volume),
         }
     }

@@ -3,6 +3,7 @@
 mod bad_log;
 mod blank;
 mod caches;
+mod ceilings;
 mod clones;
 mod cores;
 mod engine;

@@ -8,7 +8,7 @@ use tier0_api::event::SpaceLevel;
 use tier0_cache::{FlushCounts, Flushed, Flushing, ReadCacheStatus};
 use tier0_description::facts;
 use tier0_flash_cache::FlashCacheStatus;
-use tier0_pool::{CacheSwitches, DriveClass, PoolState, Reserve, SpaceRules, SpaceWarning};
+use tier0_pool::{CacheSwitches, Ceilings, DriveClass, PoolState, Reserve, SpaceRules, SpaceWarning};
 
 use crate::stats::PoolStats;
 
@@ -59,6 +59,22 @@ pub(crate) fn space_level(warning: &SpaceWarning) -> SpaceLevel {
 }
 
 /// The switches over the caches of a pool.
+/// The ceilings of a volume; none where it has none.
+pub fn ceilings(ceilings: Ceilings) -> Option<api::Ceilings> {
+    let Ceilings { iops_max, mbps_max, burst_seconds } = ceilings;
+    let [iops_max, mbps_max] = [iops_max, mbps_max].map(|most| (most > 0).then_some(most));
+    (!ceilings.are_none()).then_some(api::Ceilings { iops_max, mbps_max, burst_seconds })
+}
+
+/// The same as half a sentence.
+pub(crate) fn ceilings_told(known: Ceilings) -> String {
+    ceilings(known).map_or_else(|| "no ceilings".to_owned(), |ceilings| format!("at most {ceilings}"))
+}
+
+fn ceilings_of(api::Ceilings { iops_max, mbps_max, burst_seconds }: api::Ceilings) -> Ceilings {
+    Ceilings { iops_max: iops_max.unwrap_or(0), mbps_max: mbps_max.unwrap_or(0), burst_seconds }
+}
+
 pub(crate) fn cache_switches(CacheSwitches { read, write }: CacheSwitches) -> api::CacheSwitches {
     api::CacheSwitches { read, write }
 }
@@ -209,8 +225,10 @@ pub(crate) fn described(one: facts::PoolFacts) -> api::PoolFacts {
         }
     };
     let volume = |one: facts::VolumeFacts| {
-        let facts::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group } = one;
-        api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group }
+        let facts::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group, ceilings: limits } =
+            one;
+        let ceilings = ceilings(limits);
+        api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group, ceilings }
     };
     let facts::PoolFacts {
         name,
@@ -312,8 +330,9 @@ pub fn facts_of(one: api::PoolFacts) -> facts::PoolFacts {
         }
     };
     let volume = |one: api::VolumeFacts| {
-        let api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group } = one;
-        facts::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group }
+        let api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group, ceilings } = one;
+        let ceilings = ceilings.map(ceilings_of).unwrap_or_default();
+        facts::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group, ceilings }
     };
     let api::PoolFacts {
         name,

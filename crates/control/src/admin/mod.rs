@@ -4,7 +4,9 @@
 mod convert;
 mod error;
 
-pub use convert::{drive_class, drive_class_of, facts_of, reserve, reserve_of};
+pub use convert::{ceilings, drive_class, drive_class_of, facts_of, reserve, reserve_of};
 pub use error::AdminError;
 
-pub(crate) use convert::{cache_switches, described, flash_cache, flushing, read_cache_status, space_level};
+pub(crate) use convert::{
+    cache_switches, ceilings_told, described, flash_cache, flushing, read_cache_status, space_level,
+};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tier0_pool::{Caching, Volume as VolumeRecord};
 use tier0_units::SlotRef;
+use tier0_volume::Budget;
 use tier0_world::IoError;
 use tier0_world::sync::oneshot;
 
@@ -72,6 +73,15 @@ pub enum VolumesCommand {
         sectors: u64,
         /// Told when the discard is stable and the log has nothing of the volume.
         reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// Hosts may ask so much of it.
+    SetBudget {
+        /// The volume.
+        number: u32,
+        /// What all shards take from; none where it has no ceilings.
+        budget: Option<Arc<Budget>>,
+        /// Told when the shard takes from it.
+        reply: oneshot::Sender<()>,
     },
     /// It has another name. Hosts that use it stay connected.
     Rename {

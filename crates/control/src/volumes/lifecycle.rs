@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tier0_description::{VOLUME_SIZE, VolumeDescription, is_name};
 use tier0_plan::{PlanError, check_fits, new_volume};
-use tier0_pool::{MetaRecord, Volume as VolumeRecord};
+use tier0_pool::{CeilingsChange, MetaRecord, Volume as VolumeRecord};
 use tier0_units::{ByteCount, SectorCount, WriteCache, counted};
 use tier0_world::sync::oneshot;
 
@@ -50,6 +50,7 @@ impl Volumes {
             write_cache: Some(write_cache),
             read_cache: None,
             group,
+            ceilings: CeilingsChange::default(),
         };
         let core = self.core(pool);
         let id = self.new_id();

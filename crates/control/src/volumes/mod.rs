@@ -1,5 +1,6 @@
 //! Volumes that come, change and go; clones; commits of extents that move.
 
+pub(crate) mod ceilings;
 pub(crate) mod clones;
 pub(crate) mod extent_commits;
 pub(crate) mod lifecycle;

@@ -228,5 +228,6 @@ fn describe_volumes(
         write_cache,
         read_cache,
         group: group.clone(),
+        ceilings: Default::default(),
     })
 }

@@ -8,17 +8,18 @@ use tier0_units::SectorCount;
 
 use super::page::{PageTable, most_places, page_count};
 use super::pieces::Header;
+use super::sizes::{CEILINGS_BYTES, ceilings_bytes};
 use crate::codec::{Reader, Writer};
 use crate::features::{
-    DISPLACED, FAMILIES, FLASH_CACHE, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, MIXED, ROLES,
-    SWITCHES,
+    CEILINGS, DISPLACED, FAMILIES, FLASH_CACHE, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, MIXED,
+    ROLES, SWITCHES,
 };
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
-    Away, BitSet, Branch, CacheSwitches, Derived, DriveClass, DriveRole, ExtentMap, FlashCacheDevice,
-    FlashCachePlacement, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing, Member,
-    MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch, SetGroup, Tenants,
-    Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
+    Away, BitSet, Branch, CacheSwitches, Ceilings, Derived, DriveClass, DriveRole, ExtentMap,
+    FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing,
+    Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch, SetGroup,
+    Tenants, Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 
@@ -154,8 +155,10 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
 /// What others can do without, as much as fits `room` bytes, and the features that say what of it is there: the first is what
 /// is missed most.
 fn encode_rear(state: &PoolState, room: usize) -> (Vec<u8>, u64) {
-    let Inventory { left_behind, members, displaced, .. } = &state.inventory;
-    let mut rear = Rear { writer: Writer::default(), room, features: 0 };
+    let Inventory { left_behind, members, displaced, ceilings, .. } = &state.inventory;
+    // There is always room for ceilings, and they come last.
+    let kept = ceilings_bytes(state) as usize;
+    let mut rear = Rear { writer: Writer::default(), room: room.saturating_sub(kept), features: 0 };
     rear.add(LEFT_BEHIND, LEFT_BEHIND_BYTES, left_behind.iter(), |writer, (chunklet, (set, column))| {
         encode_chunklet(writer, *chunklet);
         writer.u32(*set);
@@ -170,6 +173,13 @@ fn encode_rear(state: &PoolState, room: usize) -> (Vec<u8>, u64) {
         writer.u32(*set);
         writer.u32(*column);
         writer.u32(*home);
+    });
+    rear.room = room;
+    rear.add(CEILINGS, CEILINGS_BYTES as usize, ceilings.iter(), |writer, (volume, ceilings)| {
+        writer.u32(*volume);
+        writer.u32(ceilings.iops_max);
+        writer.u32(ceilings.mbps_max);
+        writer.u32(ceilings.burst_seconds);
     });
     (rear.writer.0, rear.features)
 }
@@ -220,7 +230,22 @@ fn decode_rear(reader: &mut Reader<'_>, features: u64, state: &mut PoolState) ->
             Some(((reader.u32()?, reader.u32()?), reader.u32()?))
         })?;
     }
+    if features & CEILINGS != 0 {
+        state.inventory.ceilings = decode_entries(reader, CEILINGS_BYTES as usize, decode_ceilings)?;
+        let mut listed = state.inventory.ceilings.iter();
+        let is_sound = |(volume, ceilings): (&u32, &Ceilings)| {
+            !ceilings.are_none() && state.check_ceilings(*volume, *ceilings).is_ok()
+        };
+        return listed.all(is_sound).then_some(());
+    }
     Some(())
+}
+
+/// A volume's number and its ceilings.
+fn decode_ceilings(reader: &mut Reader<'_>) -> Option<(u32, Ceilings)> {
+    let volume = reader.u32()?;
+    let (iops_max, mbps_max, burst_seconds) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    Some((volume, Ceilings { iops_max, mbps_max, burst_seconds }))
 }
 
 /// Reads a list of which every entry has another key, and which is not empty.
@@ -399,6 +424,7 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         is_mixed: header.features.incompatible & MIXED != 0,
         cache_switches,
         flash_cache,
+        ceilings: BTreeMap::new(),
         owners,
     };
     let (id, slots, away) = (header.pool, Tenants::new(Vec::new()), Away::default());

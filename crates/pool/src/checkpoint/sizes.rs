@@ -25,6 +25,10 @@ pub(crate) const BRANCH_BYTES: u64 = 5;
 pub(crate) const SWITCH_BYTES: u64 = 1;
 /// The two of the pool.
 const POOL_SWITCHES_BYTES: u64 = 2;
+/// The ceilings of a volume that has some: its number and three of them.
+pub(crate) const CEILINGS_BYTES: u64 = 16;
+/// What those of one volume more take at most: the first come with their count.
+pub(crate) const CEILINGS_GROWTH: u64 = COUNT_BYTES + CEILINGS_BYTES;
 /// A batch of sets.
 pub(crate) const BATCH_BYTES: u64 = 8;
 /// Number, identity, size, thin, mode, name.
@@ -99,6 +103,14 @@ pub(crate) fn log_bytes(log: &LogPlacement) -> u64 {
     lanes + log.rings.iter().map(|ring| UUID_BYTES + 1 + ring.copies.len() as u64 * 20).sum::<u64>()
 }
 
+/// What the ceilings of volumes take.
+pub(crate) fn ceilings_bytes(state: &PoolState) -> u64 {
+    match state.inventory.ceilings.len() as u64 {
+        0 => 0,
+        count => COUNT_BYTES + count * CEILINGS_BYTES,
+    }
+}
+
 /// What the place of the flash cache takes, where there is one.
 pub(crate) fn flash_cache_bytes(placement: &FlashCachePlacement) -> u64 {
     let device = |runs: usize| UUID_BYTES + 4 + 8 + COUNT_BYTES + runs as u64 * 8;
@@ -122,6 +134,7 @@ pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
         + rebuilds_bytes(state)
         + log_bytes(&inventory.log)
         + flash_cache_bytes(&inventory.flash_cache)
+        + ceilings_bytes(state)
         + inventory.volumes.values().map(volume_bytes).sum::<u64>()
         + if state.has_families() { inventory.volumes.len() as u64 * BRANCH_BYTES } else { 0 }
         + if state.has_switches() { switches_bytes(state) } else { 0 }

@@ -12,7 +12,7 @@ use crate::fixtures;
 use crate::samples::{area, chunklet, empty, extent, flash_cache, full, grouped, member, ring, slot, volume};
 use crate::state::{Branch, DriveRole, Member, Tenant};
 use crate::{
-    CacheSwitches, Caching, FlashCachePlacement, LogPlacement, MetaError, MetaRecord, PoolState,
+    CacheSwitches, Caching, Ceilings, FlashCachePlacement, LogPlacement, MetaError, MetaRecord, PoolState,
     RebuildSource, SharedRun, Volume,
 };
 
@@ -273,6 +273,36 @@ fn the_frozen_image_of_a_pool_with_roles_is_read_and_written() {
     forgetful.inventory.displaced.clear();
     let header = Header { features, ..header_of(&body) };
     assert_eq!(decode_parts(&header, &body, &stored.concat()), Some(Ok(forgetful)));
+}
+
+/// Volumes with ceilings, in a pool that also says what drives are for.
+fn with_ceilings() -> PoolState {
+    let mut state = with_roles();
+    let ceilings = |iops_max, mbps_max, burst_seconds| Ceilings { iops_max, mbps_max, burst_seconds };
+    let records = [
+        MetaRecord::CeilingsChanged { volume: 0, ceilings: ceilings(5000, 0, 10) },
+        MetaRecord::CeilingsChanged { volume: 2, ceilings: ceilings(0, 200, 0) },
+    ];
+    state.apply_all(&records).expect("valid");
+    state
+}
+
+#[test]
+fn the_frozen_image_of_a_pool_with_ceilings_is_read_and_written() {
+    let mut state = with_ceilings();
+    assert_eq!(state.ceilings(2), Ceilings { mbps_max: 200, ..Ceilings::default() });
+    state.verify().expect("sound");
+    check_frozen("checkpoint-v3-ceilings.bin", &state);
+    // Who does not know of them reads the rest.
+    let (body, stored) = encode_parts(&state);
+    let known = encode_state(&with_roles()).features();
+    let features = crate::Features { compatible: known.compatible | 1 << 9, ..known };
+    let header = Header { features, ..header_of(&body) };
+    assert_eq!(decode_parts(&header, &body, &stored.concat()), Some(Ok(with_roles())));
+    // Lifted ceilings leave nothing behind.
+    let lift = |volume| MetaRecord::CeilingsChanged { volume, ceilings: Ceilings::default() };
+    state.apply_all(&[lift(0), lift(2)]).expect("valid");
+    assert!(encode(&state) == encode(&with_roles()), "not a byte differs");
 }
 
 #[test]

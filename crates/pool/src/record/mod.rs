@@ -15,7 +15,8 @@ use tier0_units::{ExtentId, SlotRef, WriteCache};
 
 use crate::ChunkletAddress;
 use crate::state::{
-    CacheSwitches, DriveRole, FlashCachePlacement, LogPlacement, Member, Run, SetGroup, Volume,
+    CacheSwitches, Ceilings, CeilingsChange, DriveRole, FlashCachePlacement, LogPlacement, Member, Run,
+    SetGroup, Volume,
 };
 
 pub(crate) use encode::decode_run;
@@ -179,6 +180,13 @@ pub enum MetaRecord {
     /// From now on extents may lie in other groups than their volume's. Builds that do not know this record do not know that
     /// either.
     GroupsMixed {},
+    /// Hosts may ask so much of a volume from now on.
+    CeilingsChanged {
+        /// Its number.
+        volume: u32,
+        /// How much.
+        ceilings: Ceilings,
+    },
 }
 
 /// Neighbouring extents that are mapped to neighbouring slots.
@@ -276,6 +284,12 @@ impl MetaRecord {
         let mode = mode.map(|write_cache| MetaRecord::ModeChanged { volume, write_cache });
         let own = own.map(|read_cache| MetaRecord::ReadCacheChanged { volume, read_cache });
         mode.into_iter().chain(own).collect()
+    }
+
+    /// The record that changes a volume's ceilings; none where they are so already.
+    pub fn limit(volume: u32, known: Ceilings, change: CeilingsChange) -> Option<MetaRecord> {
+        let ceilings = change.of(known);
+        (ceilings != known).then_some(MetaRecord::CeilingsChanged { volume, ceilings })
     }
 
     /// The record that unmaps these extents.

@@ -106,6 +106,18 @@ fn the_frozen_image_of_cache_switches_is_read_and_written() {
 }
 
 #[test]
+fn the_frozen_image_of_ceilings_is_read_and_written() {
+    let ceilings = Ceilings { iops_max: 5000, mbps_max: 200, burst_seconds: 10 };
+    let records = vec![
+        MetaRecord::CeilingsChanged { volume: 2, ceilings },
+        MetaRecord::CeilingsChanged { volume: 2, ceilings: Ceilings::default() },
+    ];
+    fixtures::check("records-v1-ceilings.bin", &encode(&records), |bytes| {
+        assert_eq!(decode(bytes), Some(records.clone()))
+    });
+}
+
+#[test]
 fn the_frozen_image_of_a_placed_flash_cache_is_read_and_written() {
     let records = vec![MetaRecord::FlashCachePlaced(flash_cache())];
     fixtures::check("records-v1-flash-cache.bin", &encode(&records), |bytes| {

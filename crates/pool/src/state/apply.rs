@@ -68,6 +68,7 @@ impl PoolState {
             MetaRecord::LogPlaced(log) => self.place_log(log),
             MetaRecord::FlashCachePlaced(placement) => self.place_flash_cache(placement),
             MetaRecord::GroupsMixed {} => self.inventory.is_mixed = true,
+            MetaRecord::CeilingsChanged { volume, ceilings } => self.set_ceilings(volume, ceilings),
         }
     }
 
@@ -161,6 +162,7 @@ impl PoolState {
 
     fn delete_volume(&mut self, volume: u32) {
         self.inventory.volumes.remove(&volume);
+        self.inventory.ceilings.remove(&volume);
         self.forget_away(volume);
         let map = self.maps.remove(&volume).expect("checked");
         for (_, slot) in map.iter() {

@@ -101,6 +101,13 @@ impl PoolState {
                 self.check_flash_cache(placement)?;
                 self.check_room(checkpoint::flash_cache_bytes(placement))
             }
+            MetaRecord::CeilingsChanged { volume, ceilings } => {
+                self.check_ceilings(*volume, *ceilings)?;
+                match ceilings.are_none() || !self.ceilings(*volume).are_none() {
+                    true => Ok(()),
+                    false => self.check_growth(checkpoint::CEILINGS_GROWTH, 0, 0),
+                }
+            }
             MetaRecord::GroupsMixed {} => match self.has_groups() {
                 true => Ok(()),
                 false => {

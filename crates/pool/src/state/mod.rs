@@ -18,6 +18,7 @@ mod balance;
 mod batch;
 mod bits;
 mod cache;
+mod ceilings;
 mod check;
 mod check_sets;
 mod copy_back;
@@ -56,6 +57,7 @@ pub use batch::SetBatch;
 pub(crate) use batch::{are_placed, placed};
 pub use bits::BitSet;
 pub use cache::{CacheSwitches, Caching};
+pub use ceilings::{Ceilings, CeilingsChange};
 pub(crate) use derive::{Derived, Owner};
 pub use error::MetaError;
 pub use extent_map::{ExtentMap, Run};
@@ -132,6 +134,8 @@ pub(crate) struct Inventory {
     pub(crate) is_mixed: bool,
     pub(crate) cache_switches: CacheSwitches,
     pub(crate) flash_cache: FlashCachePlacement,
+    /// By volume; those without are not listed.
+    pub(crate) ceilings: BTreeMap<u32, Ceilings>,
     /// Derived: whose the chunklets are; free ones are not listed.
     pub(crate) owners: BTreeMap<ChunkletAddress, Owner>,
 }

@@ -7,7 +7,10 @@ use crate::samples::{
     CHUNKLET_SECTORS, EXTENT_SECTORS, chunklet, empty, extent, flash_cache, full, member, ring, slot, story,
     volume,
 };
-use crate::{CacheSwitches, Caching, ExtentRun, FlashCacheDevice, FlashCachePlacement, MappedRun, SharedRun};
+use crate::{
+    CacheSwitches, Caching, Ceilings, CeilingsChange, ExtentRun, FlashCacheDevice, FlashCachePlacement,
+    MappedRun, SharedRun,
+};
 
 mod balance;
 mod groups;
@@ -291,6 +294,36 @@ fn switches_that_could_outgrow_their_place_are_refused() {
     state
         .apply_all(&[MetaRecord::ReadCacheChanged { volume: 0, read_cache: false }])
         .expect("there is room now");
+    state.verify().expect("sound");
+}
+
+#[test]
+fn ceilings_change_as_far_as_something_is_said() {
+    let known = Ceilings { iops_max: 100, mbps_max: 0, burst_seconds: 5 };
+    let change = CeilingsChange { mbps_max: Some(20), ..CeilingsChange::default() };
+    assert_eq!(change.of(known), Ceilings { mbps_max: 20, ..known });
+    let lift = CeilingsChange { iops_max: Some(0), ..CeilingsChange::default() };
+    assert_eq!(lift.of(known), Ceilings::default(), "without ceilings there is no burst");
+    assert_eq!(MetaRecord::limit(0, known, CeilingsChange::default()), None);
+}
+
+#[test]
+fn ceilings_are_of_a_volume_and_go_with_it() {
+    let mut state = full();
+    let ceilings = Ceilings { iops_max: 100, ..Ceilings::default() };
+    state.apply_all(&[MetaRecord::CeilingsChanged { volume: 2, ceilings }]).expect("valid");
+    assert_eq!(state.ceilings(2), ceilings);
+    let gone = MetaRecord::CeilingsChanged { volume: 77, ceilings };
+    assert_eq!(refused(&state, gone), MetaError::NoVolume { volume: 77 });
+    for wrong in [
+        Ceilings { burst_seconds: 5, ..Ceilings::default() },
+        Ceilings { iops_max: Ceilings::MOST.iops_max + 1, ..Ceilings::default() },
+    ] {
+        let record = MetaRecord::CeilingsChanged { volume: 2, ceilings: wrong };
+        assert!(matches!(refused(&state, record), MetaError::Contradiction { .. }));
+    }
+    state.apply_all(&[MetaRecord::VolumeDeleted { volume: 2 }]).expect("it is there");
+    assert_eq!(state.ceilings(2), Ceilings::default());
     state.verify().expect("sound");
 }
 

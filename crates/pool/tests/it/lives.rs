@@ -11,8 +11,8 @@ use crate::common::{
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{Metadata, Standing, survey};
 use tier0_pool::{
-    Branch, CacheSwitches, DriveClass, Member, MemberState, MetaRecord, PoolError, PoolState, ScrubCursor,
-    SharedRun, Volume,
+    Branch, CacheSwitches, Ceilings, DriveClass, Member, MemberState, MetaRecord, PoolError, PoolState,
+    ScrubCursor, SharedRun, Volume,
 };
 use tier0_units::Nanos;
 use tier0_world::{IoError, PlantedBug, Random, World, plant};
@@ -77,8 +77,12 @@ impl Known {
 
 fn random_record(state: &PoolState, random: &mut Random, allocation: &mut u64) -> MetaRecord {
     let index = random.below(64) as u32;
-    match random.below(14) {
+    match random.below(15) {
         12 => MetaRecord::ReadCacheChanged { volume: random.below(6) as u32, read_cache: random.chance(0.5) },
+        14 => MetaRecord::CeilingsChanged {
+            volume: random.below(6) as u32,
+            ceilings: Ceilings { iops_max: random.below(3) as u32 * 100, ..Ceilings::default() },
+        },
         13 => MetaRecord::PoolCacheChanged(CacheSwitches {
             read: random.chance(0.5),
             write: random.chance(0.5),

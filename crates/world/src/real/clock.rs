@@ -1,5 +1,6 @@
 //! The wall clock: the only place of the engine's side that asks the operating system for the time.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use tier0_units::Nanos;
@@ -16,5 +17,12 @@ impl WallClock {
 
     pub(crate) fn now(&self) -> Nanos {
         self.start.elapsed().into()
+    }
+
+    /// The time since this was asked first in this process, in whatever world.
+    #[expect(clippy::disallowed_methods, reason = "this is the World's own clock")]
+    pub(crate) fn common() -> Nanos {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().into()
     }
 }

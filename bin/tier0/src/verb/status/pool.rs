@@ -264,7 +264,9 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
     let has_groups = volumes.iter().any(|volume| volume.group.is_some());
     let has_clones = volumes.iter().any(|volume| !volume.family.is_empty());
     let mut columns = vec!["volume", "size", "used", "kind", "write cache", "read cache"];
+    let has_ceilings = volumes.iter().any(|volume| volume.ceilings.is_some());
     columns.extend(has_groups.then_some("group"));
+    columns.extend(has_ceilings.then_some("ceilings"));
     columns.extend(has_clones.then_some("shares space with"));
     let mut rows = table(&columns);
     for volume in volumes {
@@ -277,6 +279,9 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
             if volume.read_cache { "on" } else { "off" }.to_owned(),
         ];
         row.extend(volume.group.clone().filter(|_| has_groups));
+        row.extend(
+            has_ceilings.then(|| volume.ceilings.map_or_else(|| "-".to_owned(), |all| all.to_string())),
+        );
         row.extend(has_clones.then(|| some_of(&volume.family)));
         rows.add_row(row);
     }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_api::{AdminReply, AdminRequest, ApiVersion, PoolStatus, Status, VolumeStatus};
+use tier0_api::{AdminReply, AdminRequest, ApiVersion, Ceilings, PoolStatus, Status, VolumeStatus};
 use tier0_array::ArrayError;
 use tier0_array::open::{StoredVolume, stored_volumes};
+use tier0_control::admin::ceilings;
 use tier0_description::{Description, VolumeDescription};
 use tier0_units::{ByteCount, WriteCache};
 
@@ -74,6 +75,8 @@ struct ListedVolume {
     write_cache: Option<WriteCache>,
     read_cache: Option<bool>,
     connections: Option<usize>,
+    /// What hosts may ask of it in a second; none where it has no ceilings.
+    ceilings: Option<Ceilings>,
     /// Volumes with which it may share space.
     family: Vec<String>,
 }
@@ -166,6 +169,7 @@ impl ListedVolume {
             write_cache: volume.write_cache,
             read_cache: Some(volume.read_cache),
             connections: Some(volume.connections),
+            ceilings: volume.ceilings,
             family: volume.family,
         }
     }
@@ -181,6 +185,7 @@ impl ListedVolume {
             write_cache: Some(volume.write_cache),
             read_cache: Some(volume.read_cache),
             connections: None,
+            ceilings: ceilings(volume.ceilings),
             family: volume.family,
         }
     }
@@ -196,6 +201,7 @@ impl ListedVolume {
             write_cache: volume.write_cache,
             read_cache: volume.read_cache,
             connections: None,
+            ceilings: ceilings(volume.ceilings.of(tier0_pool::Ceilings::default())),
             family: Vec::new(),
         }
     }
@@ -210,10 +216,12 @@ fn text(listed: &Listed) -> String {
     let pools = volumes.windows(2).any(|two| two[0].pool != two[1].pool);
     let groups = volumes.iter().any(|volume| volume.group.is_some());
     let families = volumes.iter().any(|volume| !volume.family.is_empty());
+    let limited = volumes.iter().any(|volume| volume.ceilings.is_some());
     let mut header = vec!["volume", "size", "used", "kind"];
     header.extend(pools.then_some("pool"));
     header.extend(groups.then_some("group"));
     header.extend(["write cache", "read cache", "connections"]);
+    header.extend(limited.then_some("ceilings"));
     header.extend(families.then_some("shares space with"));
     let mut rows = table(&header);
     for volume in volumes {
@@ -228,6 +236,7 @@ fn text(listed: &Listed) -> String {
         row.push(told(volume.write_cache));
         row.push(told(volume.read_cache.map(|on| if on { "on" } else { "off" })));
         row.push(told(volume.connections));
+        row.extend(limited.then(|| told(volume.ceilings)));
         row.extend(families.then(|| volume.family.join(", ")));
         rows.add_row(row);
     }
@@ -255,6 +264,7 @@ mod tests {
             write_cache: Some(WriteCache::Durable),
             read_cache: Some(false),
             connections: None,
+            ceilings: None,
             family: Vec::new(),
         }
     }
@@ -272,6 +282,11 @@ mod tests {
         assert!(!told.contains("pool") && !told.contains("shares"), "{told}");
         let clone = ListedVolume { family: vec!["lun0".to_owned()], ..volume("copy", "q") };
         let told = text(&list(vec![volume("lun0", "p"), clone]));
+        assert!(!told.contains("ceilings"), "{told}");
+        let ceilings = Some(Ceilings { iops_max: Some(5000), mbps_max: None, burst_seconds: 10 });
+        let limited =
+            text(&list(vec![volume("lun0", "p"), ListedVolume { ceilings, ..volume("lun1", "p") }]));
+        assert!(limited.contains("ceilings") && limited.contains("5000 IOPS, burst 10 s"), "{limited}");
         assert!(told.contains("pool") && told.contains("shares space with"), "{told}");
         assert_eq!(text(&list(Vec::new())), "array a has no volumes");
     }

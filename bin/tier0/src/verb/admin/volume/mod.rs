@@ -31,6 +31,10 @@ Examples:
       acknowledge from memory; the host must flush
   tier0 volume set array.toml redo cache.read=off cache.write=on
       no read cache; writes are acknowledged when the log has them
+  tier0 volume set array.toml redo iops.max=5000 mbps.max=200 burst=10
+      ceilings per second over all clients; unused budget of 10 s may be used later
+  tier0 volume set array.toml redo iops.max=none mbps.max=none
+      no ceilings
   tier0 volume delete array.toml redo --force --yes
       disconnect clients that use it, then delete it";
 
@@ -59,7 +63,7 @@ pub(crate) enum Volume {
     /// Delete a volume and all its data
     #[command(after_help = EXAMPLES)]
     Delete(VolumeDelete),
-    /// Switch a volume's caches, online
+    /// Switch a volume's caches and set its ceilings, online
     #[command(after_help = EXAMPLES)]
     Set(VolumeSettings),
 }
@@ -179,7 +183,7 @@ pub(crate) struct VolumeSettings {
     #[command(flatten)]
     of: OfVolume,
     /// cache.read=on|off, cache.write=durable|volatile|off|on (on is durable); off destages dirty data before the command
-    /// returns
+    /// returns. iops.max=N|none, mbps.max=N|none (10^6 bytes per second), burst=SECONDS|none: ceilings of what clients get
     #[arg(value_name = "KEY=VALUE", required = true)]
     settings: Vec<String>,
     #[command(flatten)]
@@ -226,11 +230,16 @@ pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
             let request = AdminRequest::VolumeDelete { volume: volume.clone(), force: *force };
             (array, request, answering, *agreement)
         }
-        Volume::Set(VolumeSettings { of: OfVolume { array, volume }, settings, answering }) => {
-            let (read, write) = settings::of_volume(settings)?;
-            let request = AdminRequest::VolumeCache { volume: volume.clone(), read, write };
-            (array, request, answering, none)
-        }
+        Volume::Set(verb) => return set(verb),
     };
     carry_out(array, &request, *answering, agreement)
+}
+
+/// Sets what is said of a volume: its caches, then its ceilings.
+fn set(
+    VolumeSettings { of: OfVolume { array, volume }, settings, answering }: &VolumeSettings,
+) -> Result<(), Failure> {
+    let change = settings::of_volume(settings)?;
+    let carry_out_one = |request| carry_out(array, &request, *answering, Agreement::default());
+    change.requests(volume).into_iter().try_for_each(carry_out_one)
 }
