@@ -1,4 +1,4 @@
-//! Which pages a cache keeps: replacement policies over frames.
+//! Which pages a cache keeps: replacement policies over frames. [`tier`] says which extents lie on flash.
 //!
 //! A cache has a fixed number of [`Frame`]s, places for one page each. A [`Policy`] says which page has which frame, and
 //! which page gives its frame up when another comes in. It knows keys and nothing of what they stand for.
@@ -21,6 +21,7 @@ mod hash;
 mod index;
 mod kind;
 pub mod lru;
+pub mod tier;
 
 pub use frames::{Frame, PageKey};
 pub use kind::{PolicyKind, UnknownPolicy};
