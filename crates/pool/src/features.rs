@@ -48,9 +48,11 @@ pub(crate) const ROLES: u64 = 1 << 1;
 pub(crate) const DISPLACED: u64 = 1 << 2;
 /// Compatible: a checkpoint says what hosts may ask of volumes in a second.
 pub(crate) const CEILINGS: u64 = 1 << 3;
+/// Compatible: a checkpoint says where volumes are to lie, and how the tier works.
+pub(crate) const PLACEMENTS: u64 = 1 << 4;
 /// What it knows in checkpoints.
 pub(crate) const IN_CHECKPOINTS: Features = Features {
-    compatible: LEFT_BEHIND | ROLES | DISPLACED | CEILINGS,
+    compatible: LEFT_BEHIND | ROLES | DISPLACED | CEILINGS | PLACEMENTS,
     incompatible: GROUPS | LANES | FAMILIES | SWITCHES | FLASH_CACHE | MIXED,
     ..Features::NONE
 };

@@ -65,6 +65,12 @@ pub enum PlantedBug {
     RebuildInWrongLane,
     /// A slot is discarded before it is stable that its extent has it no more.
     DiscardBeforeUnmapStable,
+    /// The old slot of an extent that moves is free before its shard has left it.
+    FreeBeforeMoveStable,
+    /// Batches write an extent to its old slot while it is copied to another.
+    WriteOldPlaceDuringMove,
+    /// A checkpoint leaves out where volumes are to lie.
+    PinForgotten,
     /// Parity is modified from zeros that a drive holds in the place of a page that was given up.
     TrustGivenUpPage,
     /// After a restart a column that was moving counts as moved.
@@ -174,7 +180,7 @@ impl PlantedBug {
     }
 
     /// All that the fault simulator looks for.
-    pub const ALL: [PlantedBug; 62] = [
+    pub const ALL: [PlantedBug; 65] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -200,6 +206,9 @@ impl PlantedBug {
         PlantedBug::IntentsOfWrongGroup,
         PlantedBug::RebuildInWrongLane,
         PlantedBug::DiscardBeforeUnmapStable,
+        PlantedBug::FreeBeforeMoveStable,
+        PlantedBug::WriteOldPlaceDuringMove,
+        PlantedBug::PinForgotten,
         PlantedBug::TrustGivenUpPage,
         PlantedBug::BelieveNewPlaceEarly,
         PlantedBug::EraseWhoJoinedAgain,

@@ -66,6 +66,14 @@ impl World {
         }
     }
 
+    /// The time of day in seconds since 1970, UTC; it may be set back. In virtual time the world begins with 1970.
+    pub fn unix_s(&self) -> u64 {
+        match &self.0.kind {
+            Kind::Virtual { now, .. } => now.get().0 / Nanos::from_secs(1).0,
+            Kind::Real { .. } => WallClock::unix_s(),
+        }
+    }
+
     /// The time on a clock that all worlds of the process have in common: for what threads compare. When it began is not said.
     pub fn common_time(&self) -> Nanos {
         match &self.0.kind {

@@ -3,8 +3,10 @@
 //! The map is not in it, but the table of its pages; before version 3 it was the other way round.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use tier0_units::SectorCount;
+use tier0_world::{PlantedBug, planted};
 
 use super::page::{PageTable, most_places, page_count};
 use super::pieces::Header;
@@ -12,14 +14,14 @@ use super::sizes::{CEILINGS_BYTES, ceilings_bytes};
 use crate::codec::{Reader, Writer};
 use crate::features::{
     CEILINGS, DISPLACED, FAMILIES, FLASH_CACHE, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, MIXED,
-    ROLES, SWITCHES,
+    PLACEMENTS, ROLES, SWITCHES,
 };
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
     Away, BitSet, Branch, CacheSwitches, Ceilings, Derived, DriveClass, DriveRole, ExtentMap,
     FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing,
-    Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, Rebuild, RebuildSource, SetBatch, SetGroup,
-    Tenants, Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
+    Member, MemberState, MetaError, PATH_BYTES_MAX, Pin, Place, Placement, PoolState, Rebuild, RebuildSource,
+    SetBatch, SetGroup, Tenants, TierSettings, Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 
@@ -41,6 +43,10 @@ const LEFT_BEHIND_BYTES: usize = 16;
 const ROLE_BYTES: usize = 5;
 /// What a column takes that lies elsewhere than where it belongs: set, column and member.
 const DISPLACED_BYTES: usize = 12;
+/// What a line about the place of a volume takes: volume, place, extents, and the end of a pin.
+const PLACEMENT_BYTES: usize = 21;
+/// In the line that has the tier's settings, for a volume.
+const OF_TIER: u32 = u32::MAX;
 /// What the state of a member that is to leave has more than its own number.
 const LEAVING: u8 = 16;
 
@@ -181,7 +187,58 @@ fn encode_rear(state: &PoolState, room: usize) -> (Vec<u8>, u64) {
         writer.u32(ceilings.mbps_max);
         writer.u32(ceilings.burst_seconds);
     });
+    let lines = placement_lines(state);
+    rear.add(PLACEMENTS, PLACEMENT_BYTES, lines.iter(), |writer, (volume, place, extents, until)| {
+        writer.u32(*volume);
+        writer.u8(*place);
+        writer.u32(extents.start);
+        writer.u32(extents.end);
+        writer.u64(*until);
+    });
     (rear.writer.0, rear.features)
+}
+
+/// A line about the place of a volume: the volume, the code of a place, extents, and a time or rate.
+type PlacementLine = (u32, u8, Range<u32>, u64);
+
+/// What is said of the places of volumes: a line for all of a volume, which has no extents, and one for each pin; and one for the
+/// tier where it is not as usual.
+fn placement_lines(state: &PoolState) -> Vec<PlacementLine> {
+    let tier = state.tier();
+    let settings = (OF_TIER, u8::from(tier.is_on), 0..0, tier.rate_bytes_per_s);
+    if planted(PlantedBug::PinForgotten) {
+        return Vec::new();
+    }
+    let mut lines: Vec<PlacementLine> =
+        (tier != TierSettings::default()).then_some(settings).into_iter().collect();
+    for (volume, placement) in state.placements() {
+        if placement.place != Place::default() {
+            lines.push((volume, placement.place.code(), 0..0, 0));
+        }
+        let pins = placement.pins.iter();
+        lines.extend(pins.map(|pin| (volume, pin.to.code(), pin.extents.clone(), pin.until_unix_s)));
+    }
+    lines
+}
+
+/// Reads what [`placement_lines`] says.
+fn decode_placements(reader: &mut Reader<'_>, state: &mut PoolState) -> Option<()> {
+    let lines: Vec<PlacementLine> = reader.many(PLACEMENT_BYTES, |reader| {
+        Some((reader.u32()?, reader.u8()?, reader.u32()?..reader.u32()?, reader.u64()?))
+    })?;
+    for (volume, code, extents, number) in lines {
+        if volume == OF_TIER {
+            state.inventory.tier = TierSettings { is_on: code != 0, rate_bytes_per_s: number };
+            continue;
+        }
+        let to = Place::from_code(code)?;
+        let placement: &mut Placement = state.inventory.placements.entry(volume).or_default();
+        match extents == (0..0) {
+            true => placement.place = to,
+            false => placement.pins.push(Pin { extents, to, until_unix_s: number }),
+        }
+    }
+    Some(())
 }
 
 /// The bytes behind the table of pages: lists, each of which a feature tells.
@@ -236,7 +293,10 @@ fn decode_rear(reader: &mut Reader<'_>, features: u64, state: &mut PoolState) ->
         let is_sound = |(volume, ceilings): (&u32, &Ceilings)| {
             !ceilings.are_none() && state.check_ceilings(*volume, *ceilings).is_ok()
         };
-        return listed.all(is_sound).then_some(());
+        listed.all(is_sound).then_some(())?;
+    }
+    if features & PLACEMENTS != 0 {
+        decode_placements(reader, state)?;
     }
     Some(())
 }
@@ -425,6 +485,8 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         cache_switches,
         flash_cache,
         ceilings: BTreeMap::new(),
+        placements: BTreeMap::new(),
+        tier: TierSettings::default(),
         owners,
     };
     let (id, slots, away) = (header.pool, Tenants::new(Vec::new()), Away::default());

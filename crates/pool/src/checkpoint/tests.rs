@@ -12,15 +12,22 @@ use crate::fixtures;
 use crate::samples::{area, chunklet, empty, extent, flash_cache, full, grouped, member, ring, slot, volume};
 use crate::state::{Branch, DriveRole, Member, Tenant};
 use crate::{
-    CacheSwitches, Caching, Ceilings, FlashCachePlacement, LogPlacement, MetaError, MetaRecord, PoolState,
-    RebuildSource, SharedRun, Volume,
+    CacheSwitches, Caching, Ceilings, FlashCachePlacement, LogPlacement, MetaError, MetaRecord, Pin, Place,
+    Placement, PoolState, RebuildSource, SharedRun, TierSettings, Volume,
 };
 
 #[test]
 fn states_come_back() {
-    for state in
-        [empty(1), empty(4), full(), with_family(), with_switches(), with_flash_cache(), with_roles()]
-    {
+    for state in [
+        empty(1),
+        empty(4),
+        full(),
+        with_family(),
+        with_switches(),
+        with_flash_cache(),
+        with_roles(),
+        with_placements(),
+    ] {
         let bytes = encode(&state);
         assert!(bytes.len().is_multiple_of(4096));
         assert_eq!(decode(&bytes), Some(Ok(state)));
@@ -275,6 +282,21 @@ fn the_frozen_image_of_a_pool_with_roles_is_read_and_written() {
     assert_eq!(decode_parts(&header, &body, &stored.concat()), Some(Ok(forgetful)));
 }
 
+/// A pool with a tier, and volumes that are to lie in it.
+fn with_placements() -> PoolState {
+    let mut state = full();
+    let pin = |extents, to, until_unix_s| Pin { extents, to, until_unix_s };
+    let all = Placement { place: Place::Auto, pins: Vec::new() };
+    let pinned = all.clone().with(pin(1..3, Place::Fast, 0)).with(pin(2..3, Place::Home, 1 << 40));
+    let records = [
+        MetaRecord::PlacementChanged { volume: 0, placement: pinned },
+        MetaRecord::PlacementChanged { volume: 2, placement: all },
+        MetaRecord::TierChanged(TierSettings { is_on: false, rate_bytes_per_s: 1 << 20 }),
+    ];
+    state.apply_all(&records).expect("valid");
+    state
+}
+
 /// Volumes with ceilings, in a pool that also says what drives are for.
 fn with_ceilings() -> PoolState {
     let mut state = with_roles();
@@ -285,6 +307,20 @@ fn with_ceilings() -> PoolState {
     ];
     state.apply_all(&records).expect("valid");
     state
+}
+
+#[test]
+fn the_frozen_image_of_a_pool_with_placements_is_read_and_written() {
+    let mut state = with_placements();
+    state.verify().expect("sound");
+    check_frozen("checkpoint-v3-placements.bin", &state);
+    let usual = [
+        MetaRecord::PlacementChanged { volume: 0, placement: Placement::default() },
+        MetaRecord::PlacementChanged { volume: 2, placement: Placement::default() },
+        MetaRecord::TierChanged(TierSettings::default()),
+    ];
+    state.apply_all(&usual).expect("valid");
+    assert!(encode(&state) == encode(&full()), "not a byte differs");
 }
 
 #[test]

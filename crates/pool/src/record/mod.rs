@@ -15,8 +15,8 @@ use tier0_units::{ExtentId, SlotRef, WriteCache};
 
 use crate::ChunkletAddress;
 use crate::state::{
-    CacheSwitches, Ceilings, CeilingsChange, DriveRole, FlashCachePlacement, LogPlacement, Member, Run,
-    SetGroup, Volume,
+    CacheSwitches, Ceilings, CeilingsChange, DriveRole, FlashCachePlacement, LogPlacement, Member, Placement,
+    Run, SetGroup, TierSettings, Volume,
 };
 
 pub(crate) use encode::decode_run;
@@ -180,6 +180,15 @@ pub enum MetaRecord {
     /// From now on extents may lie in other groups than their volume's. Builds that do not know this record do not know that
     /// either.
     GroupsMixed {},
+    /// A volume, or a part of it, is to lie here.
+    PlacementChanged {
+        /// Its number.
+        volume: u32,
+        /// Where.
+        placement: Placement,
+    },
+    /// The tier works so.
+    TierChanged(TierSettings),
     /// Hosts may ask so much of a volume from now on.
     CeilingsChanged {
         /// Its number.

@@ -4,7 +4,7 @@ use tier0_world::Random;
 
 use super::*;
 use crate::samples::{chunklet, empty, extent, flash_cache, slot, story, volume};
-use crate::{Run, fixtures};
+use crate::{Pin, Place, Run, fixtures};
 
 /// Every kind of record.
 fn all() -> Vec<MetaRecord> {
@@ -101,6 +101,19 @@ fn the_frozen_image_of_cache_switches_is_read_and_written() {
         MetaRecord::ReadCacheChanged { volume: 2, read_cache: true },
     ];
     fixtures::check("records-v1-switches.bin", &encode(&records), |bytes| {
+        assert_eq!(decode(bytes), Some(records.clone()))
+    });
+}
+
+#[test]
+fn the_frozen_image_of_placements_is_read_and_written() {
+    let pin = Pin { extents: 3..9, to: Place::Fast, until_unix_s: 1 << 33 };
+    let placement = Placement { place: Place::Auto, pins: vec![pin] };
+    let records = vec![
+        MetaRecord::PlacementChanged { volume: 2, placement },
+        MetaRecord::TierChanged(TierSettings { is_on: false, rate_bytes_per_s: 1 << 20 }),
+    ];
+    fixtures::check("records-v1-placements.bin", &encode(&records), |bytes| {
         assert_eq!(decode(bytes), Some(records.clone()))
     });
 }

@@ -56,7 +56,11 @@ impl PoolState {
             }
             MetaRecord::VolumeCreated(volume) => self.create_volume(volume),
             MetaRecord::VolumeDeleted { volume } => self.delete_volume(volume),
-            MetaRecord::VolumeResized { volume, sectors } => self.volume_mut(volume).sectors = sectors,
+            MetaRecord::VolumeResized { volume, sectors } => {
+                self.volume_mut(volume).sectors = sectors;
+                let behind = self.extents_of(sectors) as u32..u32::MAX;
+                self.place_volume(volume, self.placement(volume).without(&behind));
+            }
             MetaRecord::VolumeRenamed { volume, name } => self.volume_mut(volume).name = name,
             MetaRecord::ModeChanged { volume, write_cache } => {
                 self.volume_mut(volume).write_cache = write_cache;
@@ -68,6 +72,8 @@ impl PoolState {
             MetaRecord::LogPlaced(log) => self.place_log(log),
             MetaRecord::FlashCachePlaced(placement) => self.place_flash_cache(placement),
             MetaRecord::GroupsMixed {} => self.inventory.is_mixed = true,
+            MetaRecord::PlacementChanged { volume, placement } => self.place_volume(volume, placement),
+            MetaRecord::TierChanged(settings) => self.inventory.tier = settings,
             MetaRecord::CeilingsChanged { volume, ceilings } => self.set_ceilings(volume, ceilings),
         }
     }
@@ -162,6 +168,7 @@ impl PoolState {
 
     fn delete_volume(&mut self, volume: u32) {
         self.inventory.volumes.remove(&volume);
+        self.inventory.placements.remove(&volume);
         self.inventory.ceilings.remove(&volume);
         self.forget_away(volume);
         let map = self.maps.remove(&volume).expect("checked");

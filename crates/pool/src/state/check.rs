@@ -101,6 +101,9 @@ impl PoolState {
                 self.check_flash_cache(placement)?;
                 self.check_room(checkpoint::flash_cache_bytes(placement))
             }
+            // They take no room that anything else needs.
+            MetaRecord::PlacementChanged { volume, placement } => self.check_placement(*volume, placement),
+            MetaRecord::TierChanged(_) => Ok(()),
             MetaRecord::CeilingsChanged { volume, ceilings } => {
                 self.check_ceilings(*volume, *ceilings)?;
                 match ceilings.are_none() || !self.ceilings(*volume).are_none() {

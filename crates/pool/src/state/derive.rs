@@ -264,6 +264,9 @@ impl PoolState {
                 return Err(MetaError::Contradiction { fact });
             }
         }
+        for (volume, placement) in self.placements() {
+            self.check_placement(volume, placement)?;
+        }
         for set in 0..self.set_count() {
             self.check_drives_differ(set)?;
         }

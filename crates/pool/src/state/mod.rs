@@ -31,6 +31,7 @@ mod geometry;
 mod group;
 mod log;
 mod member;
+mod placement;
 mod readmission;
 mod returning;
 mod role;
@@ -67,6 +68,7 @@ pub use geometry::{Geometry, SlotHome};
 pub use group::{GROUPS_MAX, SetGroup};
 pub use log::{LogCopy, LogPlacement, LogRing};
 pub use member::{DriveClass, Member, MemberState, PATH_BYTES_MAX};
+pub use placement::{PINS_MAX, Pin, Place, Placement, TierSettings, UnknownPlace};
 pub use role::DriveRole;
 pub(crate) use slot_set::SlotSet;
 pub(crate) use tenants::Tenants;
@@ -134,6 +136,9 @@ pub(crate) struct Inventory {
     pub(crate) is_mixed: bool,
     pub(crate) cache_switches: CacheSwitches,
     pub(crate) flash_cache: FlashCachePlacement,
+    /// By volume; those that say nothing are not listed.
+    pub(crate) placements: BTreeMap<u32, Placement>,
+    pub(crate) tier: TierSettings,
     /// By volume; those without are not listed.
     pub(crate) ceilings: BTreeMap<u32, Ceilings>,
     /// Derived: whose the chunklets are; free ones are not listed.
