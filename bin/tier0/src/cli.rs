@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::logging;
 use crate::output;
 use crate::verb::{
-    admin, catalog, check, completions, config, create, demo, events, iostat, lab, load, serve, status,
+    admin, catalog, check, completions, config, create, demo, events, iostat, lab, load, serve, status, tier,
 };
 
 const EXAMPLES: &str = "\
@@ -86,6 +86,9 @@ pub(crate) enum Verb {
     /// List, create, clone, resize, rename, delete or tune volumes of a running array
     #[command(subcommand)]
     Volume(admin::Volume),
+    /// Show why data lies on flash or on disks, and what moves next
+    #[command(subcommand)]
+    Tier(tier::Tier),
     /// Benchmark an NBD export, a file, a device, or a simulated array
     Load(Box<load::Load>),
     /// Predict array performance, and validate the predictions

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tier0_units::{ByteCount, WriteCache};
 use uuid::Uuid;
 
-use crate::{CacheSwitches, Ceilings, DriveClass, DriveState};
+use crate::{CacheSwitches, Ceilings, DriveClass, DriveState, VolumePlace};
 
 /// A pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +136,9 @@ pub struct VolumeFacts {
     /// Whether its reads use the read cache.
     #[serde(default = "on")]
     pub read_cache: bool,
+    /// Where its extents are to lie.
+    #[serde(default)]
+    pub place: VolumePlace,
     /// The group of sets that it lies on, where its pool has named ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,

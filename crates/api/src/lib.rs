@@ -17,6 +17,7 @@
 //! | [`io`] | counters of requests, since the start |
 //! | [`summary`] | the same in a few figures |
 //! | [`caches`] | counters and levels of the caches |
+//! | [`tier`] | the performance tier: how it does, why an extent lies where it lies, what it does next |
 //! | [`ceilings`] | the ceilings of volumes, and what they held back |
 //! | [`facts`] | what pools consist of |
 //!
@@ -36,6 +37,7 @@ pub mod request;
 mod schema;
 pub mod status;
 pub mod summary;
+pub mod tier;
 pub mod version;
 
 pub use caches::{CacheSwitches, FlashCacheStatus, FlushCounts, Flushed, Flushing, ReadCacheStatus};
@@ -56,4 +58,8 @@ pub use status::{
     VolumeStatus,
 };
 pub use summary::{IoSummary, OpSummary};
+pub use tier::{
+    PinStatus, TierCurvePoint, TierExplanation, TierHold, TierMove, TierMoves, TierPlan, TierReason,
+    TierStatus, VolumePlace,
+};
 pub use version::ApiVersion;

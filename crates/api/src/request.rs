@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tier0_units::{ByteCount, WriteCache};
 use uuid::Uuid;
 
-use crate::{DriveClass, IoReport, PoolFacts, Reserve, Status};
+use crate::{DriveClass, IoReport, PoolFacts, Reserve, Status, TierExplanation, TierPlan, VolumePlace};
 
 /// A request. Pools may be left out where the array has one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,6 +236,65 @@ pub enum AdminRequest {
         #[cfg_attr(test, schemars(with = "Option<crate::schema::WriteCache>"))]
         write: Option<WriteCache>,
     },
+    /// Says where the extents of a volume are to lie.
+    VolumePlace {
+        /// The volume.
+        volume: String,
+        /// Where.
+        place: VolumePlace,
+    },
+    /// Pins a part of a volume: its extents lie in that group whatever else is said of the volume.
+    VolumePin {
+        /// The volume.
+        volume: String,
+        /// The first byte.
+        #[cfg_attr(test, schemars(with = "u64"))]
+        from: ByteCount,
+        /// Behind the last byte.
+        #[cfg_attr(test, schemars(with = "u64"))]
+        to: ByteCount,
+        /// The group: `fast`, or `slow` for the volume's own.
+        place: VolumePlace,
+        /// When the pin ends, in seconds since 1970; never where it is 0.
+        #[serde(default)]
+        until_unix_s: u64,
+    },
+    /// Ends pins of a part of a volume.
+    VolumeUnpin {
+        /// The volume.
+        volume: String,
+        /// The first byte.
+        #[cfg_attr(test, schemars(with = "u64"))]
+        from: ByteCount,
+        /// Behind the last byte.
+        #[cfg_attr(test, schemars(with = "u64"))]
+        to: ByteCount,
+    },
+    /// Switches the tier of a pool, or limits what it moves.
+    PoolTier {
+        /// The pool.
+        pool: Option<String>,
+        /// Whether it moves extents by itself.
+        #[serde(default)]
+        on: Option<bool>,
+        /// Bytes per second at most; 0 for no limit but the load of hosts.
+        #[serde(default)]
+        #[cfg_attr(test, schemars(with = "Option<u64>"))]
+        rate: Option<ByteCount>,
+    },
+    /// Why an extent lies where it lies. Accesses are counted from the first such request on, if nothing was placed before.
+    TierExplain {
+        /// The volume.
+        volume: String,
+        /// An offset in it.
+        #[cfg_attr(test, schemars(with = "u64"))]
+        offset: ByteCount,
+    },
+    /// What the tier of a pool will do next, and what each size of flash would serve.
+    TierPlan {
+        /// The pool.
+        pool: Option<String>,
+    },
     /// Changes a volume's ceilings, as far as something is said; zero is no ceiling.
     VolumeCeilings {
         /// The volume.
@@ -263,6 +322,10 @@ pub enum AdminReply {
     Status(Box<Status>),
     /// What volumes and drives have done.
     Io(Box<IoReport>),
+    /// Why an extent lies where it lies.
+    TierExplained(Box<TierExplanation>),
+    /// What a tier will do next.
+    TierPlanned(Box<TierPlan>),
     /// What the array's pools are.
     Described(Vec<PoolFacts>),
     /// Why a start, or what was asked about, would be refused, a sentence each; empty where it would not.

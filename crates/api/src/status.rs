@@ -10,7 +10,8 @@ use tier0_units::WriteCache;
 use crate::event::Event;
 use crate::finding::{Finding, FindingKind};
 use crate::{
-    ApiVersion, CacheSwitches, Ceilings, FlashCacheStatus, Flushing, IoSummary, ReadCacheStatus, Subject,
+    ApiVersion, CacheSwitches, Ceilings, FlashCacheStatus, Flushing, IoSummary, PinStatus, ReadCacheStatus,
+    Subject, TierStatus, VolumePlace,
 };
 
 /// How an array does, best first; the order is that of urgency.
@@ -244,6 +245,9 @@ pub struct PoolStatus {
     /// The read cache on flash; none where there is none.
     #[serde(default)]
     pub flash_cache: Option<FlashCacheStatus>,
+    /// The performance tier; none where nothing is placed in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierStatus>,
     /// Its volumes.
     pub volumes: Vec<VolumeStatus>,
 }
@@ -579,6 +583,15 @@ pub struct VolumeStatus {
     /// The group that it lies on, where its pool has named ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// Where its extents are to lie.
+    #[serde(default)]
+    pub place: VolumePlace,
+    /// Its parts that are pinned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pins: Vec<PinStatus>,
+    /// What of it lies in other groups than its own.
+    #[serde(default)]
+    pub away_bytes: u64,
     /// What hosts may ask of it in a second; none where it has no ceilings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<Ceilings>,

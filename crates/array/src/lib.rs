@@ -21,6 +21,7 @@ mod error;
 mod export_registry;
 mod flash_cache;
 mod gate;
+mod heat;
 mod log_lane;
 mod mapping;
 pub mod models;

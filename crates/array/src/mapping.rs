@@ -176,6 +176,12 @@ impl ShardMapping {
         all.get(&volume).into_iter().flat_map(|map| map.iter_from(first)).map(|(index, _)| index).collect()
     }
 
+    /// Up to so many extents of a volume that have slots, from the one of number `first` on, with their slots.
+    pub(crate) fn extents_from(&self, volume: u32, first: u32, most: usize) -> Vec<(u32, SlotRef)> {
+        let all = self.extents.borrow();
+        all.get(&volume).into_iter().flat_map(|map| map.iter_from(first)).take(most).collect()
+    }
+
     /// Slots that hold something: those that extents have, and those to which some are being copied.
     pub(crate) fn slots_in_use(&self) -> Vec<(ExtentId, SlotRef)> {
         let mut slots = self.slots();

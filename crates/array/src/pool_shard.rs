@@ -20,6 +20,7 @@ use tier0_world::{IoError, World};
 use crate::ArrayError;
 use crate::born::Born;
 use crate::flash_cache::{FlashSeed, ShardFlashCache, is_slow, memory_for_tables};
+use crate::heat::ShardHeat;
 use crate::log_lane::{LogLane, open_log};
 use crate::mapping::ShardMapping;
 use crate::reporter::{FoundReport, LossReporter};
@@ -35,6 +36,8 @@ pub(crate) struct PoolShard {
     pub(crate) read_cache: Option<Rc<ReadCache>>,
     /// Clean pages on flash, in a pool whose state outlives the process.
     pub(crate) flash_cache: Option<Rc<ShardFlashCache>>,
+    /// How hot its extents are.
+    pub(crate) heat: Rc<ShardHeat>,
     /// One for each group of sets, or a single one for all.
     lanes: Vec<LogLane>,
 }
@@ -180,6 +183,7 @@ impl PoolShard {
                 Some(ShardFlashCache::start(world, seed, control, &slots).await)
             }
         };
+        let heat = ShardHeat::new(world, &mapping, &seed.shape);
         let mut logs = logs.into_iter();
         let mut lanes = Vec::new();
         for lane in 0..count {
@@ -196,6 +200,7 @@ impl PoolShard {
             let started = LogLane::start(world, state.name(), logs.next(), slots, &mapping, options, belongs);
             let started = started.await?;
             read_cache.iter().for_each(|cache| started.write_back.keep_reads(cache.clone()));
+            started.write_back.count_accesses(heat.clone());
             if let Some(flash) = &flash_cache {
                 let groups = 0..state.groups().len() as u32;
                 let fills = groups.map(|group| is_slow(state, group)).collect();
@@ -210,6 +215,7 @@ impl PoolShard {
             memory: seed.memory,
             read_cache,
             flash_cache,
+            heat,
             lanes,
         }))
     }

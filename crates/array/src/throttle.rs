@@ -12,8 +12,18 @@ use tier0_units::Nanos;
 use tier0_volume::Budget;
 use tier0_world::{PlantedBug, World, planted};
 
-/// How often a request that waits looks whether its volume's ceilings have changed.
+/// How often a request that waits looks whether its volume's ceilings have changed, or its host is gone.
 const LOOK: Nanos = Nanos::from_millis(100);
+
+/// What ended a wait.
+enum Waited {
+    /// The request may start.
+    Due,
+    /// Another budget counts.
+    Replaced,
+    /// There is no host any more.
+    Gone,
+}
 
 /// The ceilings of a volume in a shard.
 #[derive(Default)]
@@ -50,41 +60,57 @@ impl Throttle {
         self.held_back.get()
     }
 
-    /// Ends when a request that moves so many bytes may start.
+    /// Ends when a request that moves so many bytes may start; false where `is_gone` says before that its host is gone.
     #[inline]
-    pub(crate) async fn enter(&self, world: &World, bytes: u64) {
+    pub(crate) async fn enter(&self, world: &World, bytes: u64, is_gone: &dyn Fn() -> bool) -> bool {
         if self.holds.get() {
             // Out of line: a request's task stays small.
-            Box::pin(self.wait(world, bytes)).await;
+            return Box::pin(self.wait(world, bytes, is_gone)).await;
         }
+        true
     }
 
-    async fn wait(&self, world: &World, bytes: u64) {
+    async fn wait(&self, world: &World, bytes: u64, is_gone: &dyn Fn() -> bool) -> bool {
         let began = world.common_time();
         let mut is_held_back = false;
         while let Some(budget) = self.current() {
             let now = world.common_time();
             let start = budget.take(bytes, now);
             is_held_back |= start > now;
-            if self.until(world, start, &budget).await {
-                break;
+            match self.until(world, start, &budget, is_gone).await {
+                Waited::Due => break,
+                Waited::Replaced => {}
+                Waited::Gone => {
+                    budget.give_back(bytes);
+                    return false;
+                }
             }
         }
         if is_held_back {
             self.count(world.common_time().saturating_sub(began));
         }
+        !is_gone()
     }
 
-    /// Waits for a time; false where the budget was replaced meanwhile.
-    async fn until(&self, world: &World, start: Nanos, budget: &Arc<Budget>) -> bool {
+    /// Waits for a time, or for something that comes before it.
+    async fn until(
+        &self,
+        world: &World,
+        start: Nanos,
+        budget: &Arc<Budget>,
+        is_gone: &dyn Fn() -> bool,
+    ) -> Waited {
         loop {
+            if is_gone() {
+                return Waited::Gone;
+            }
             let left = start.saturating_sub(world.common_time());
             if left == Nanos::ZERO {
-                return true;
+                return Waited::Due;
             }
             world.sleep(left.min(LOOK)).await;
             if !self.current().is_some_and(|current| Arc::ptr_eq(&current, budget)) {
-                return false;
+                return Waited::Replaced;
             }
         }
     }

@@ -262,12 +262,6 @@ impl Volume {
         join_all((0..self.shard.peers.len()).map(flush_one)).await.into_iter().collect()
     }
 
-    /// Ends when a request that moves so many sectors may start, by the ceilings of the volume.
-    #[inline]
-    async fn admitted(&self, sectors: u64) {
-        self.io.throttle.enter(&self.shard.world, sectors * SECTOR_BYTES).await;
-    }
-
     fn began(&self) -> Nanos {
         IoRecorder::began(|| self.shard.world.now())
     }
@@ -280,7 +274,6 @@ impl Volume {
     /// Makes a range read as zeros without storing them.
     async fn zero_range(&self, lba: Lba, sectors: u64, durable: bool) -> Result<(), IoError> {
         let began = self.began();
-        self.admitted(0).await;
         let result = self.zero_extents(lba, sectors, durable).await;
         self.count(Op::Discard, sectors, began, result.is_ok());
         result
@@ -317,10 +310,14 @@ impl BlockTarget for Volume {
         }
     }
 
+    /// By the ceilings of the volume. Reads and writes do not wait for them by themselves.
+    async fn admit(&self, sectors: u64, is_gone: &dyn Fn() -> bool) -> bool {
+        self.io.throttle.enter(&self.shard.world, sectors * SECTOR_BYTES, is_gone).await
+    }
+
     async fn read(&self, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
         self.shard.activity.count_one();
         let (began, sectors) = (self.began(), u64::from(buf.sectors()));
-        self.admitted(sectors).await;
         self.read_ahead(lba, sectors);
         let (result, buf) = self.read_range(lba, buf).await;
         self.count(Op::Read, sectors, began, result.is_ok());
@@ -330,7 +327,6 @@ impl BlockTarget for Volume {
     async fn write(&self, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
         self.shard.activity.count_one();
         let (began, sectors) = (self.began(), u64::from(buf.sectors()));
-        self.admitted(sectors).await;
         let result = self.write_range(lba, buf, durable).await;
         self.count(Op::Write, sectors, began, result.is_ok());
         result

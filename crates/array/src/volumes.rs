@@ -237,6 +237,7 @@ impl Shard {
         let pool = &volume.pool;
         volume.write_back.keep_in_place(volume.number);
         volume.write_back.forget(|extent| extent.volume == volume.number).await;
+        pool.heat.forget(volume.number);
         let slots = pool.mapping.remove_volume(volume.number).await;
         volume.write_back.has_gone(volume.number);
         // A read of an extent that has left one of them may still be under way there.

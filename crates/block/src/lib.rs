@@ -39,6 +39,13 @@ pub trait BlockTarget {
     /// Size, alignment and cache.
     fn info(&self) -> TargetInfo;
 
+    /// Waits until a request that moves so many sectors may begin, where the target limits what hosts ask in a second. False where
+    /// `is_gone` says meanwhile that the host is gone: its request must not begin any more.
+    fn admit(&self, sectors: u64, is_gone: &dyn Fn() -> bool) -> impl Future<Output = bool> {
+        let _ = (sectors, is_gone);
+        async { true }
+    }
+
     /// Reads as many sectors as `buf` holds.
     fn read(&self, lba: Lba, buf: BufMut) -> impl Future<Output = (Result<(), IoError>, BufMut)>;
 

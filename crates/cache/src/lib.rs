@@ -22,6 +22,7 @@
 //! ([`Mapping`]), and knows neither RAID nor checksums, which are
 //! [`SlotIo`](tier0_integrity::SlotIo)'s.
 
+mod accesses;
 mod flushing;
 mod level;
 mod locks;
@@ -38,6 +39,7 @@ mod recovery;
 mod status;
 mod write_back;
 
+pub use accesses::AccessCounter;
 pub use flushing::{FlushCounts, Flushed, Flushing};
 pub use mapping::{LocalFuture, Mapping, Relocation};
 pub use options::{WriteBackOptions, ring_sectors_min, ring_settings};

@@ -13,6 +13,7 @@ use crate::Control;
 use crate::admin::{described, drive_class_of, reserve_of};
 use crate::membership::arrival::NewPlace;
 use crate::membership::removal::Removal;
+use crate::tiering::settings::PinnedPart;
 
 /// For so long a change waits for drives, or space under them, before the administrator is told.
 const PAUSED_PATIENCE: Nanos = Nanos::from_secs(5);
@@ -54,6 +55,8 @@ impl Control {
             AdminReply::Done(_)
             | AdminReply::Status(_)
             | AdminReply::Io(_)
+            | AdminReply::TierExplained(_)
+            | AdminReply::TierPlanned(_)
             | AdminReply::Described(_)
             | AdminReply::Objections(_) => {}
         }
@@ -75,6 +78,15 @@ impl Control {
                     self.membership.refusal_to_fail(&drive).err().iter().map(ToString::to_string).collect(),
                 );
             }
+            AdminRequest::TierExplain { volume, offset } => match self.tiering.explain(&volume, offset).await
+            {
+                Ok(explained) => return AdminReply::TierExplained(Box::new(explained)),
+                Err(error) => return error.into(),
+            },
+            AdminRequest::TierPlan { pool } => match self.tiering.plan(pool.as_deref()) {
+                Ok(plan) => return AdminReply::TierPlanned(Box::new(plan)),
+                Err(error) => return error.into(),
+            },
             AdminRequest::DriveFail { drive } => self.membership.fail_drive(&drive).await,
             AdminRequest::DriveRejoin { drive, path, in_file, force } => {
                 self.membership.rejoin_drive(&drive, path, in_file, force).await
@@ -96,6 +108,15 @@ impl Control {
             }
             AdminRequest::PoolCache { pool, read, write } => {
                 self.caches.set_pool_cache(pool.as_deref(), read, write).await
+            }
+            AdminRequest::VolumePlace { volume, place } => self.tiering.set_place(&volume, place).await,
+            AdminRequest::VolumePin { volume, from, to, place, until_unix_s } => {
+                let part = PinnedPart { bytes: from.0..to.0, to: place, until_unix_s };
+                self.tiering.pin(&volume, part).await
+            }
+            AdminRequest::VolumeUnpin { volume, from, to } => self.tiering.unpin(&volume, from.0..to.0).await,
+            AdminRequest::PoolTier { pool, on, rate } => {
+                self.tiering.set_tier(pool.as_deref(), on, rate).await
             }
             AdminRequest::VolumeCreate { pool, name, size, thin, write_cache, group } => {
                 self.volumes.create_volume(pool.as_deref(), &name, size, thin, write_cache, group).await

@@ -29,6 +29,7 @@ mod space;
 mod stats;
 #[cfg(test)]
 mod testing;
+mod tiering;
 mod upkeep;
 mod volumes;
 
@@ -66,6 +67,7 @@ use crate::message::request::ShardRequest;
 use crate::pool::Pool;
 use crate::repair::Repair;
 use crate::space::Space;
+use crate::tiering::Tiering;
 use crate::volumes::Volumes;
 
 /// The control task: it routes messages of shards, and requests of administrators, to the wings.
@@ -76,6 +78,7 @@ pub struct Control {
     repair: Rc<Repair>,
     caches: Rc<Caches>,
     balance: Rc<Balance>,
+    tiering: Rc<Tiering>,
     membership: Rc<Membership>,
 }
 
@@ -120,8 +123,9 @@ impl Control {
         let repair = Repair::new(&context, rules.witness);
         let caches = Caches::new(&context, repair.clone(), volumes.clone());
         let balance = Balance::new(&context, space.clone(), repair.clone());
+        let tiering = Tiering::new(&context, space.clone(), volumes.clone(), repair.clone(), balance.clone());
         let membership = Membership::new(&context, repair.clone(), caches.clone(), opener);
-        Rc::new(Control { context, space, volumes, repair, caches, balance, membership })
+        Rc::new(Control { context, space, volumes, repair, caches, balance, tiering, membership })
     }
 
     /// Serves the shards until there are none.
@@ -200,6 +204,7 @@ impl Control {
     /// What the array file says of caches, by pool.
     pub fn follow_caches(&self, wishes: &BTreeMap<String, CacheSettings>) {
         self.caches.follow_caches(wishes);
+        self.tiering.follow_caches(wishes);
     }
 
     /// The array ends, and the next start finds what lies there then: whatever was told before is told anew.

@@ -7,8 +7,8 @@ use tier0_api::event::AddTo;
 use tier0_api::finding::{LogCopyWay, LostPagesWay, Repair};
 use tier0_api::{
     ApiVersion, Finding, FindingKind, GroupStatus, Health, IntegrityStatus, IoSummary, LaneStatus, LogStatus,
-    PauseStatus, PoolStatus, RebuildPurpose, RebuildStatus, SetsStatus, Status, Subject, TablesStatus,
-    VolumeStatus,
+    PauseStatus, PinStatus, PoolStatus, RebuildPurpose, RebuildStatus, SetsStatus, Status, Subject,
+    TablesStatus, VolumeStatus,
 };
 use tier0_cache::{Flushing, WriteBackStatus};
 use tier0_pool::{MemberState, PoolState, SetGroup};
@@ -17,7 +17,7 @@ use tier0_raid::set::SetIndex;
 use tier0_units::SECTOR_BYTES;
 
 use crate::Control;
-use crate::admin::{cache_switches, ceilings, flash_cache, flushing, read_cache_status};
+use crate::admin::{cache_switches, ceilings, flash_cache, flushing, read_cache_status, volume_place};
 use crate::balance::column_moves::MoveReason;
 use crate::caches::CachesPool;
 use crate::caches::log_placement::has_room_for_copy;
@@ -148,6 +148,7 @@ impl Control {
             integrity,
             read_cache: stats.read_cache.map(read_cache_status),
             flash_cache: flash_cache(&state, stats),
+            tier: self.tiering.status(number),
             volumes: volumes_status(&state, stats),
         }
     }
@@ -467,12 +468,29 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
         write_cache: Some(state.caching(volume).write),
         read_cache: state.caching(volume).read,
         group: state.name_of_group(volume.group).map(str::to_owned),
+        place: volume_place(state.placement(volume.number).place),
+        pins: pins_of(state, volume.number),
+        away_bytes: state.away_of(volume.number).map(|(_, count)| count).sum::<u64>()
+            * state.geometry().extent_sectors
+            * SECTOR_BYTES,
         ceilings: ceilings(state.ceilings(volume.number)),
         family: state.family_names(volume),
         connections: stats.connections.iter().filter(|one| one.volume == volume.name).count(),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),
     };
     state.volumes().filter(|volume| !volume.is_unfinished()).map(volume).collect()
+}
+
+/// The parts of a volume that are pinned.
+fn pins_of(state: &PoolState, volume: u32) -> Vec<PinStatus> {
+    let extent_bytes = state.geometry().extent_sectors * SECTOR_BYTES;
+    let pin = |pin: &tier0_pool::Pin| PinStatus {
+        from_bytes: u64::from(pin.extents.start) * extent_bytes,
+        to_bytes: u64::from(pin.extents.end) * extent_bytes,
+        place: volume_place(pin.to),
+        until_unix_s: Some(pin.until_unix_s).filter(|until| *until > 0),
+    };
+    state.placement(volume).pins.iter().map(pin).collect()
 }
 
 #[cfg(test)]

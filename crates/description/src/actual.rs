@@ -1,6 +1,6 @@
 //! The description of an array as it is: what the drives know, and what only its file says.
 
-use tier0_pool::{Ceilings, CeilingsChange, DriveClass, RaidRecord, SpaceRules};
+use tier0_pool::{Ceilings, CeilingsChange, DriveClass, Place as VolumePlace, RaidRecord, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
@@ -52,6 +52,7 @@ impl Description {
                 thin: volume.thin,
                 write_cache: Some(volume.write_cache),
                 read_cache: Some(volume.read_cache),
+                place: (volume.place != VolumePlace::Home).then_some(volume.place),
                 group: volume.group.clone(),
                 ceilings: those_set(volume.ceilings),
             }));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tier0_catalog::DriveSpec;
 use tier0_policy::PolicyKind;
-use tier0_pool::{Ceilings, CeilingsChange, DriveClass, GROUPS_MAX, SpaceRules};
+use tier0_pool::{Ceilings, CeilingsChange, DriveClass, GROUPS_MAX, Place as VolumePlace, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel, UnknownLevel};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, SizeRule, WriteCache};
 use toml::Spanned;
@@ -83,7 +83,7 @@ pub(super) fn check(file: File, place: &Place<'_>) -> Result<Description, Descri
     let timeout = file.array.pause_timeout.as_ref();
     let pause_timeout =
         timeout.map(|seconds| check_pause_timeout(seconds, place)).transpose()?.unwrap_or(PAUSE_TIMEOUT);
-    let warnings = notes(&file, &drives, &pools);
+    let warnings = notes(&file, &drives, &pools, &volumes);
     let nbd = &file.nbd;
     let [mode, owner, group] = [&nbd.socket_mode, &nbd.socket_owner, &nbd.socket_group].map(Option::as_ref);
     let socket_access = check_access("nbd.socket", mode, owner, group, place)?;
@@ -704,6 +704,12 @@ fn check_volume(
             .parse::<WriteCache>()
             .map_err(|unknown| place.wrong(mode.span(), format!("volume.write_cache: {unknown}")))
     });
+    let volume_place = section.place.as_ref().map(|named| {
+        named
+            .get_ref()
+            .parse::<VolumePlace>()
+            .map_err(|unknown| place.wrong(named.span(), format!("volume.place: {unknown}")))
+    });
     Ok(VolumeDescription {
         name: section.name.get_ref().clone(),
         pool,
@@ -711,6 +717,7 @@ fn check_volume(
         thin: section.thin,
         write_cache: write_cache.transpose()?,
         read_cache: section.read_cache,
+        place: volume_place.transpose()?,
         group: section.group.as_ref().map(|group| volume_group(group, &pools[pool], place)).transpose()?,
         ceilings: volume_ceilings(section, place)?,
     })

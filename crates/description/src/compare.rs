@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use tier0_pool::{CeilingsChange, RaidRecord};
+use tier0_pool::{CeilingsChange, Place as VolumePlace, RaidRecord};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::{Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
@@ -341,7 +341,9 @@ fn flash_cache_differs(
 
 fn flash_cache_writes_in_vain(wanted: &PoolDescription, actual: &PoolDescription) -> Option<String> {
     let has_one = |pool: &PoolDescription| pool.flash_cache.bytes.is_some_and(|bytes| bytes.0 > 0);
-    wanted.flash_cache.writes_per_day.filter(|_| !has_one(wanted) && !has_one(actual)).map(|_| {
+    // With several groups it limits what a tier writes.
+    let has_use = has_one(wanted) || has_one(actual) || wanted.groups.len() > 1;
+    wanted.flash_cache.writes_per_day.filter(|_| !has_use).map(|_| {
         format!(
             "pool {:?}: flash_cache_writes has no effect without a flash cache; add flash_cache = \"SIZE\", \
              or remove it",
@@ -414,6 +416,7 @@ fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescrip
         .into_iter()
         .chain(write)
         .chain(would_become(&section, "read_cache", known.read_cache, wanted.read_cache))
+        .chain(would_become(&section, "place", known.place.or(Some(VolumePlace::Home)), wanted.place))
         .chain(compare_ceilings(&section, known.ceilings, wanted.ceilings))
         .collect()
 }

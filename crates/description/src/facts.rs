@@ -4,7 +4,10 @@
 
 use std::path::PathBuf;
 
-use tier0_pool::{CacheSwitches, Ceilings, DriveClass, Member, MemberState, PoolState, SetGroup, SpaceRules};
+use tier0_pool::{
+    CacheSwitches, Ceilings, DriveClass, Member, MemberState, Place as VolumePlace, PoolState, SetGroup,
+    SpaceRules,
+};
 use tier0_units::{SECTOR_BYTES, WriteCache};
 use uuid::Uuid;
 
@@ -126,6 +129,8 @@ pub struct VolumeFacts {
     pub write_cache: WriteCache,
     /// Whether its reads use the read cache.
     pub read_cache: bool,
+    /// Where its extents are to lie.
+    pub place: VolumePlace,
     /// The group of sets that it lies on, where its pool has named ones.
     pub group: Option<String>,
     /// What hosts may ask of it in a second.
@@ -251,6 +256,7 @@ fn volume(state: &PoolState, volume: &tier0_pool::Volume) -> VolumeFacts {
         thin: volume.thin,
         write_cache: volume.write_cache,
         read_cache: volume.read_cache,
+        place: state.placement(volume.number).place,
         group: state.name_of_group(volume.group).map(str::to_owned),
         ceilings: state.ceilings(volume.number),
     }

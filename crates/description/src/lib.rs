@@ -28,7 +28,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 use tier0_catalog::Catalog;
 use tier0_policy::PolicyKind;
-use tier0_pool::{CeilingsChange, DriveClass, SpaceRules};
+use tier0_pool::{CeilingsChange, DriveClass, Place as VolumePlace, SpaceRules};
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, Nanos, SectorCount, WriteCache};
 use toml::Spanned;
@@ -197,6 +197,8 @@ pub struct VolumeDescription {
     pub write_cache: Option<WriteCache>,
     /// Whether its reads use the read cache; as it is where nothing is said, and on for a new volume.
     pub read_cache: Option<bool>,
+    /// Where its extents are to lie; as it is where nothing is said, and in its group in a new pool.
+    pub place: Option<VolumePlace>,
     /// The group of sets that it lies on; the pool's first where none is given.
     pub group: Option<String>,
     /// What hosts may ask of it in a second; as it is where nothing is said, and as much as they like of a new volume.
@@ -453,6 +455,7 @@ struct VolumeSection {
     thin: bool,
     write_cache: Option<Spanned<String>>,
     read_cache: Option<bool>,
+    place: Option<Spanned<String>>,
     group: Option<Spanned<String>>,
     iops_max: Option<Spanned<u32>>,
     mbps_max: Option<Spanned<u32>>,

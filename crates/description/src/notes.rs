@@ -3,10 +3,17 @@
 use tier0_raid::layout::RaidLevel;
 use tier0_units::counted;
 
-use super::{Description, DriveDescription, File, PoolDescription, PoolSection};
+use super::{
+    Description, DriveDescription, File, PoolDescription, PoolSection, VolumeDescription, VolumePlace,
+};
 
 /// What the file says in vain, one sentence each.
-pub(super) fn notes(file: &File, drives: &[DriveDescription], pools: &[PoolDescription]) -> Vec<String> {
+pub(super) fn notes(
+    file: &File,
+    drives: &[DriveDescription],
+    pools: &[PoolDescription],
+    volumes: &[VolumeDescription],
+) -> Vec<String> {
     let mut notes = Vec::new();
     for (section, pool) in file.pools.iter().zip(pools) {
         note_pool(section, pool, drives, &mut notes);
@@ -17,6 +24,7 @@ pub(super) fn notes(file: &File, drives: &[DriveDescription], pools: &[PoolDescr
             notes.push(format!("drive {name:?} is in no pool and is unused; add it to pool.drives"));
         }
     }
+    notes.extend(volumes.iter().filter_map(|volume| without_tier(volume, pools)));
     let nbd = &file.nbd;
     let access = [&nbd.socket_mode, &nbd.socket_owner, &nbd.socket_group];
     let is_unix = |address: &toml::Spanned<String>| address.get_ref().starts_with("unix:");
@@ -28,6 +36,21 @@ pub(super) fn notes(file: &File, drives: &[DriveDescription], pools: &[PoolDescr
         );
     }
     notes
+}
+
+/// That a volume is to lie in a tier that its pool cannot have.
+fn without_tier(volume: &VolumeDescription, pools: &[PoolDescription]) -> Option<String> {
+    let place = volume.place.filter(|place| *place != VolumePlace::Home)?;
+    let pool = &pools[volume.pool];
+    (pool.groups.len() < 2).then(|| {
+        format!(
+            "volume {:?}: place = {:?} has no effect, for pool {:?} has one kind of drives; give it a group of flash drives beside \
+             one of disks ([[pool.group]])",
+            volume.name,
+            place.name(),
+            pool.name
+        )
+    })
 }
 
 /// Whether nothing of a pool outlives the process.

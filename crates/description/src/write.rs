@@ -198,7 +198,7 @@ impl Page<'_> {
     }
 
     fn volume(&mut self, volume: &VolumeDescription, pools: &[PoolDescription]) {
-        let VolumeDescription { name, pool, sectors, thin, write_cache, read_cache, group, ceilings } =
+        let VolumeDescription { name, pool, sectors, thin, write_cache, read_cache, place, group, ceilings } =
             volume;
         self.open("[[volume]]", format!("volume {name}"));
         self.field("name", quoted(name));
@@ -208,6 +208,7 @@ impl Page<'_> {
         self.field("thin", thin);
         self.field_if("write_cache", write_cache.map(|mode| quoted(mode.name())));
         self.field_if("read_cache", *read_cache);
+        self.field_if("place", place.map(|place| quoted(place.name())));
         self.field_if("iops_max", ceilings.iops_max);
         self.field_if("mbps_max", ceilings.mbps_max);
         self.field_if("burst", ceilings.burst_seconds);
@@ -249,7 +250,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use proptest::prelude::*;
     use tier0_policy::PolicyKind;
-    use tier0_pool::{CeilingsChange, DriveClass, Reserve, SpaceRules};
+    use tier0_pool::{CeilingsChange, DriveClass, Place as VolumePlace, Reserve, SpaceRules};
     use tier0_raid::layout::RaidConfig;
     use tier0_units::{SectorCount, WriteCache};
 
@@ -340,6 +341,7 @@ mod tests {
                 thin,
                 write_cache,
                 read_cache: [None, Some(false), Some(true)][n % 3],
+                place: [None, Some(VolumePlace::Auto), Some(VolumePlace::Home)][n % 3],
                 group: None,
                 ceilings: CeilingsChange {
                     iops_max: [None, Some(0), Some(5000)][n % 3],

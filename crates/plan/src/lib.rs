@@ -24,7 +24,8 @@ pub use error::PlanError;
 pub use flash_cache::plan_flash_cache;
 pub use growth::{Growth, plan_growth};
 pub use pool::{
-    Lanes, NewPool, PoolDrives, PoolShape, check_fits, fill, members_max, new_volume, parts_of, switches_of,
+    Lanes, NewPool, PoolDrives, PoolShape, check_fits, fill, members_max, new_volume, parts_of, placement_of,
+    switches_of,
 };
 pub use roles::roles_of;
 pub use survival::{ConsentNeeded, could_go_on, sets_survive, sets_that_fail};

@@ -8,8 +8,8 @@ use tier0_description::{GroupDescription, PoolDescription, VolumeDescription};
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
     CacheSwitches, Ceilings, ChunkletAddress, Chunklets, DriveClass, FlashCacheDevice, FlashCachePlacement,
-    Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord, MetadataArea, PoolError,
-    PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
+    Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord, MetadataArea, Placement,
+    PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
 };
 use tier0_raid::layout::Layout;
 use tier0_raid::set::{JoiningSets, RaidSets, SetIndex, SetShape, SlotMap};
@@ -363,7 +363,15 @@ pub fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid) -> Ve
         branch: None,
     });
     records.extend(MetaRecord::limit(number, Ceilings::default(), volume.ceilings));
+    records.extend(placement_of(state, number, volume));
     records
+}
+
+/// The record by which a volume is to lie where its description says; `None` if it is, or nothing is said. What is pinned stays so.
+pub fn placement_of(state: &PoolState, number: u32, volume: &VolumeDescription) -> Option<MetaRecord> {
+    let known = state.placement(number);
+    let place = volume.place.filter(|place| *place != known.place)?;
+    Some(MetaRecord::PlacementChanged { volume: number, placement: Placement { place, ..known } })
 }
 
 /// The record by which a pool's cache switches stand as its description says; none where they do, or it says nothing.

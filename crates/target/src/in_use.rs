@@ -37,6 +37,18 @@ impl<T> InUse<T> {
     }
 }
 
+impl<T: BlockTarget> InUse<T> {
+    /// Waits until a request that moves so many sectors may begin. One whose client has gone meanwhile does not: the client that
+    /// comes next must not find its own writes overwritten.
+    async fn admitted(&self, sectors: u64) -> Result<(), IoError> {
+        let is_gone = || self.channel.is_broken();
+        match self.export.target.admit(sectors, &is_gone).await {
+            true => Ok(()),
+            false => Err(IoError::Gone),
+        }
+    }
+}
+
 impl<T: BlockTarget> BlockTarget for InUse<T> {
     fn info(&self) -> TargetInfo {
         self.export.target.info()
@@ -44,12 +56,22 @@ impl<T: BlockTarget> BlockTarget for InUse<T> {
 
     async fn read(&self, lba: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
         let what = (Op::Read, u64::from(buf.sectors()));
-        self.counted(what, self.export.target.read(lba, buf), |(result, _)| result.is_ok()).await
+        let read = async {
+            match self.admitted(what.1).await {
+                Ok(()) => self.export.target.read(lba, buf).await,
+                Err(error) => (Err(error), buf),
+            }
+        };
+        self.counted(what, read, |(result, _)| result.is_ok()).await
     }
 
     async fn write(&self, lba: Lba, buf: Buf, durable: bool) -> Result<(), IoError> {
         let what = (Op::Write, u64::from(buf.sectors()));
-        self.counted(what, self.export.target.write(lba, buf, durable), Result::is_ok).await
+        let write = async {
+            self.admitted(what.1).await?;
+            self.export.target.write(lba, buf, durable).await
+        };
+        self.counted(what, write, Result::is_ok).await
     }
 
     async fn flush(&self) -> Result<(), IoError> {
@@ -57,7 +79,11 @@ impl<T: BlockTarget> BlockTarget for InUse<T> {
     }
 
     async fn discard(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {
-        self.counted((Op::Discard, sectors), self.export.target.discard(lba, sectors), Result::is_ok).await
+        let discard = async {
+            self.admitted(0).await?;
+            self.export.target.discard(lba, sectors).await
+        };
+        self.counted((Op::Discard, sectors), discard, Result::is_ok).await
     }
 
     async fn write_zeroes(
@@ -67,7 +93,10 @@ impl<T: BlockTarget> BlockTarget for InUse<T> {
         may_discard: bool,
         durable: bool,
     ) -> Result<(), IoError> {
-        let zeroing = self.export.target.write_zeroes(lba, sectors, may_discard, durable);
+        let zeroing = async {
+            self.admitted(0).await?;
+            self.export.target.write_zeroes(lba, sectors, may_discard, durable).await
+        };
         self.counted((Op::Discard, sectors), zeroing, Result::is_ok).await
     }
 

@@ -69,6 +69,20 @@ impl Budget {
     }
 }
 
+impl Budget {
+    /// Gives back what was taken for a request of so many bytes that does not begin after all: later ones begin sooner.
+    pub fn give_back(&self, bytes: u64) {
+        // Its start, which was put on by the greater of both, has put both clocks on.
+        let most = cost(1, self.rates.requests).max(cost(bytes, self.rates.bytes));
+        refund(&self.requests_paid, most);
+        refund(&self.bytes_paid, most);
+    }
+}
+
+fn refund(clock: &AtomicU64, cost: u64) {
+    clock.update(Ordering::Relaxed, Ordering::Relaxed, |paid| paid.saturating_sub(cost));
+}
+
 /// How far a clock may be ahead of the time.
 fn allowance(rates: Rates) -> Nanos {
     rates.burst.max(ALLOWANCE_MIN)
@@ -131,6 +145,14 @@ mod tests {
         }
         let seconds = last.as_secs_f64();
         assert!((3.9..4.1).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn what_is_given_back_is_there_for_others() {
+        let budget = Budget::new(rates(1000, 0, 0), Nanos::ZERO);
+        (0..5000).for_each(|_| _ = budget.take(0, Nanos::ZERO));
+        (0..5000).for_each(|_| budget.give_back(0));
+        assert_eq!(started(&budget, 1000, 0, Nanos::ZERO), [1000]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tier0_api::{AdminReply, AdminRequest, DriveClass, DriveState, DriveStatus, PoolStatus, Status};
+use tier0_control::admin::place_of;
 use tier0_description::Description;
 use tier0_pool::Space;
 use tier0_units::{ByteCount, counted, named};
@@ -141,6 +142,12 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
                 says_otherwise("read_cache", named.read_cache, *read),
                 says_otherwise("write_cache", named.write_cache, *write),
             ];
+            with_what_the_file_says(text, &format!("volume {volume:?}"), says)
+        }
+        AdminRequest::VolumePlace { volume, place } => {
+            let named = file.volumes.iter().find(|one| one.name == *volume);
+            let Some(named) = named else { return text };
+            let says = [says_otherwise("place", named.place, Some(place_of(*place)))];
             with_what_the_file_says(text, &format!("volume {volume:?}"), says)
         }
         AdminRequest::VolumeCeilings { volume, iops_max, mbps_max, burst_seconds } => {

@@ -17,6 +17,7 @@ mod recover;
 pub(crate) mod serve;
 mod settings;
 pub(crate) mod status;
+pub(crate) mod tier;
 
 use crate::cli::{Cli, Verb};
 use crate::failure::Failure;
@@ -40,5 +41,6 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Pool(verb) => admin::pool(&verb),
         Verb::Scrub(verb) => admin::scrub(&verb),
         Verb::Volume(verb) => admin::volume(&verb),
+        Verb::Tier(verb) => tier::run(&verb),
     }
 }

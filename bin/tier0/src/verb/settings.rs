@@ -1,6 +1,6 @@
 //! `KEY=VALUE` on the command line: what can be set of a volume or a pool that is served.
 
-use tier0_api::AdminRequest;
+use tier0_api::{AdminRequest, VolumePlace};
 use tier0_catalog::similar;
 use tier0_units::WriteCache;
 
@@ -35,6 +35,8 @@ pub(super) struct VolumeChange {
     read: Option<bool>,
     /// When its writes are acknowledged.
     write: Option<WriteCache>,
+    /// Where its extents are to lie.
+    place: Option<VolumePlace>,
     /// Its ceilings: requests, megabytes, and seconds of burst.
     ceilings: [Option<u32>; 3],
 }
@@ -42,7 +44,7 @@ pub(super) struct VolumeChange {
 impl VolumeChange {
     /// What the array is asked for.
     pub(super) fn requests(&self, volume: &str) -> Vec<AdminRequest> {
-        let VolumeChange { read, write, ceilings } = *self;
+        let VolumeChange { read, write, place, ceilings } = *self;
         let [iops_max, mbps_max, burst_seconds] = ceilings;
         let caches = (read.is_some() || write.is_some()).then(|| AdminRequest::VolumeCache {
             volume: volume.to_owned(),
@@ -55,7 +57,8 @@ impl VolumeChange {
             mbps_max,
             burst_seconds,
         });
-        caches.into_iter().chain(limited).collect()
+        let placed = place.map(|place| AdminRequest::VolumePlace { volume: volume.to_owned(), place });
+        caches.into_iter().chain(placed).chain(limited).collect()
     }
 }
 
@@ -76,16 +79,23 @@ const VOLUME_CACHE_WRITE: Key<WriteCache> = Key {
     ],
 };
 
+/// Where the extents of a volume are to lie.
+const PLACE: Key<VolumePlace> = Key {
+    name: "place",
+    values: &[("auto", VolumePlace::Auto), ("fast", VolumePlace::Fast), ("slow", VolumePlace::Slow)],
+};
+
 /// What `settings` say of a volume.
 pub(super) fn of_volume(settings: &[String]) -> Result<VolumeChange, Failure> {
     let ceilings = [IOPS_MAX, MBPS_MAX, BURST];
-    let mut known = vec![CACHE_READ.words(), VOLUME_CACHE_WRITE.words()];
+    let mut known = vec![CACHE_READ.words(), VOLUME_CACHE_WRITE.words(), PLACE.words()];
     known.extend(ceilings.iter().map(NumberKey::words));
     let settings = split("volume", settings, &known)?;
     let [iops, mbps, burst] = ceilings.map(|key| key.value(&settings));
     Ok(VolumeChange {
         read: CACHE_READ.value(&settings)?,
         write: VOLUME_CACHE_WRITE.value(&settings)?,
+        place: PLACE.value(&settings)?,
         ceilings: [iops?, mbps?, burst?],
     })
 }
@@ -187,12 +197,13 @@ mod tests {
         assert_eq!(ceilings.ceilings, [Some(5000), Some(0), Some(0)]);
         assert_eq!(ceilings.requests("lun0").len(), 1);
         assert_eq!(volume(&["cache.read=on", "burst=3"]).requests("lun0").len(), 2);
+        assert_eq!(volume(&["place=auto"]).place, Some(VolumePlace::Auto));
         assert_eq!(of_pool(&owned(&["cache.write=off"])).expect("it is known"), (None, Some(false)));
     }
 
     #[test]
     fn what_is_unknown_is_answered_with_what_there_is() {
-        let keys = "cache.read=on|off or cache.write=durable|volatile|off|on";
+        let keys = "cache.read=on|off or cache.write=durable|volatile|off|on or place=auto|fast|slow";
         for (settings, told) in [
             (&["cache.reed=on"][..], "unknown property \"cache.reed\"; did you mean cache.read?"),
             (&["cache.wirte=on"], "unknown property \"cache.wirte\"; did you mean cache.write?"),

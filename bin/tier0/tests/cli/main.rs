@@ -26,5 +26,6 @@ mod signals;
 mod small;
 mod sockets;
 mod support;
+mod tier;
 mod volumes;
 mod witness;

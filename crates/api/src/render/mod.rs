@@ -7,6 +7,7 @@
 mod event;
 mod finding;
 mod shared;
+mod tier;
 
 pub use event::{ENDED, LEFT, RECOVERED, event};
 pub use finding::finding;

@@ -12,7 +12,7 @@ use tier0_description::{
 };
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
-use tier0_plan::{check_fits, new_volume, roles_of, switches_of};
+use tier0_plan::{check_fits, new_volume, placement_of, roles_of, switches_of};
 use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey_without};
 use tier0_pool::{Member, MetaRecord, PoolError, PoolState, RaidRecord};
 use tier0_units::SectorCount;
@@ -534,6 +534,7 @@ fn add_volumes(
                 let mut own = MetaRecord::switch_caches(known, volume.read_cache, volume.write_cache);
                 let ceilings = state.ceilings(known.number);
                 own.extend(MetaRecord::limit(known.number, ceilings, volume.ceilings));
+                own.extend(placement_of(state, known.number, volume));
                 own
             }
             None => {

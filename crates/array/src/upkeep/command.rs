@@ -38,9 +38,10 @@ impl Shard {
             ShardCommand::Settle { pool, reply } => {
                 let _ = reply.send(self.pool(pool).settle_recovered().await);
             }
-            ShardCommand::MoveExtent { pool, one, rate, reply } => {
-                self.move_extent(pool, &one, rate, |moved| _ = reply.send(moved)).await;
+            ShardCommand::MoveExtent { pool, one, pacing, reply } => {
+                self.move_extent(pool, &one, pacing, |moved| _ = reply.send(moved)).await;
             }
+            ShardCommand::Tier { pool, query } => self.pool(pool).heat.answer(query, &self.activity).await,
             ShardCommand::Refuse { pool, lanes, reply } => {
                 for (lane, refused) in self.pool(pool).lanes().iter().zip(lanes) {
                     lane.write_back.refuse(refused.waiting);

@@ -27,6 +27,11 @@ impl Activity {
     pub(crate) fn count_one(&self) {
         self.0.set(self.0.get().wrapping_add(1));
     }
+
+    /// How many there were.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.get()
+    }
 }
 
 /// The pace of one worker.

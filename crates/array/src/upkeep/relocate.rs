@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tier0_control::message::command::Move;
+use tier0_control::message::command::{Move, Pacing};
 use tier0_control::message::control::ControlMessage;
 use tier0_units::SECTOR_BYTES;
 use tier0_world::sync::Semaphore;
@@ -18,29 +18,41 @@ const MOVES_AT_ONCE: u64 = 8;
 
 /// The moves of a shard: how many are under way, and their pace.
 pub(crate) struct Moving {
+    /// For moves that yield to hosts: they keep theirs while they rest.
     places: Semaphore,
+    /// For others.
+    free_places: Semaphore,
     pace: RefCell<Pace>,
 }
 
 impl Moving {
     /// None yet; they yield to `activity`.
     pub(crate) fn new(world: &World, activity: &Activity) -> Moving {
-        Moving { places: Semaphore::new(MOVES_AT_ONCE), pace: RefCell::new(Pace::new(world, activity, None)) }
+        Moving {
+            places: Semaphore::new(MOVES_AT_ONCE),
+            free_places: Semaphore::new(MOVES_AT_ONCE),
+            pace: RefCell::new(Pace::new(world, activity, None)),
+        }
     }
 }
 
 impl Shard {
     /// Moves an extent and gives back the slot that it does not have then. `told` is called with whether it has moved; then the
-    /// shard rests, as its hosts or `rate`, in bytes per second, ask for.
+    /// shard rests, as `pacing` says.
     pub(crate) async fn move_extent(
         self: &Rc<Self>,
         number: usize,
         one: &Move,
-        rate: Option<u64>,
+        pacing: Pacing,
         told: impl FnOnce(bool),
     ) {
-        let alone = rate.is_some() || self.moving.pace.borrow().is_yielding();
-        let _place = self.moving.places.acquire(if alone { MOVES_AT_ONCE } else { 1 }).await;
+        let _place = match pacing {
+            Pacing::Yielding { rate } => {
+                let alone = rate.is_some() || self.moving.pace.borrow().is_yielding();
+                self.moving.places.acquire(if alone { MOVES_AT_ONCE } else { 1 }).await
+            }
+            Pacing::Free => self.moving.free_places.acquire(1).await,
+        };
         let pool = self.pool(number).clone();
         let begun = self.world.now();
         let moved = self.try_move(&pool, one).await.unwrap_or_else(|error| {
@@ -50,6 +62,7 @@ impl Shard {
         let slot = if moved { one.from } else { one.to };
         pool.mapping.tell(ControlMessage::GiveBack { pool: number, slot });
         told(moved);
+        let Pacing::Yielding { rate } = pacing else { return };
         let rest = self.moving.pace.borrow_mut().rest_after(begun, pool.extent_sectors * SECTOR_BYTES, rate);
         self.world.sleep(rest).await;
     }

@@ -1,7 +1,7 @@
 //! Ceilings of volumes, over two shards in virtual time: held in each second, with bursts, until they are lifted, and after a
 //! power cut.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures_util::future::join_all;
@@ -40,6 +40,7 @@ async fn reads(world: &World, volumes: &[Volume], seconds: usize) -> Vec<u32> {
         let reading = async move {
             for round in 0.. {
                 let lba = Lba((number + round * DEPTH) % 100 * u64::from(SECTORS));
+                volume.admit(u64::from(SECTORS), &|| false).await;
                 let (result, _) = volume.read(lba, clock.buffer(SECTORS)).await;
                 result.expect("it is read");
                 let second = (clock.now() - began).0 as usize / 1_000_000_000;
@@ -150,13 +151,39 @@ fn a_request_of_more_than_a_second_gets_through_and_flushes_are_free() {
         done(&engine, limit(None, Some(1), None)).await;
         let lun0 = in_shards(&engine, 2).remove(0);
         let began = world.now();
+        lun0.admit(6 * 2048, &|| false).await;
         write(&world, &lun0, 0, 6 * 2048, 3).await;
         assert!(world.now() - began < Nanos::from_secs(1), "it starts in its turn");
         lun0.flush().await.expect("flushed");
+        lun0.admit(0, &|| false).await;
         lun0.discard(Lba(0), 8).await.expect("discarded");
+        lun0.admit(8, &|| false).await;
         write(&world, &lun0, 0, 8, 4).await;
         let took = (world.now() - began).as_secs_f64();
         assert!((6.0..6.5).contains(&took), "6 MiB at 1 MB/s are paid for first: {took}");
+    });
+}
+
+/// Requests that waited for a ceiling began long after their client had gone, over what others had written since, and others waited
+/// for their share.
+#[test]
+fn what_a_departed_client_has_asked_for_does_not_begin() {
+    Drives::founded("raid1", 2, 2, 2, 67).life(1, |world, engine, _| async move {
+        done(&engine, limit(Some(1), None, None)).await;
+        let lun0 = in_shards(&engine, 2).remove(0);
+        assert!(lun0.admit(8, &|| false).await);
+        let is_gone = Rc::new(Cell::new(false));
+        let waits = (0..20).map(|_| {
+            let (volume, is_gone) = (lun0.clone(), is_gone.clone());
+            world.spawn(async move { volume.admit(8, &|| is_gone.get()).await })
+        });
+        let waits: Vec<_> = waits.collect();
+        world.sleep(Nanos::from_millis(10)).await;
+        is_gone.set(true);
+        assert_eq!(join_all(waits).await, [false; 20]);
+        let began = world.now();
+        assert!(lun0.admit(8, &|| false).await);
+        assert!(world.now() - began < Nanos::from_secs(2), "their share is there for others");
     });
 }
 

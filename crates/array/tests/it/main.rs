@@ -20,5 +20,6 @@ mod roles;
 mod scrubs;
 mod shrink;
 mod simulated_array;
+mod tier;
 mod volumes;
 mod wear;

@@ -160,6 +160,9 @@ impl Inner {
                         flash.cache.offer_written(taken.slot.slot, number, content.as_slice());
                     }
                 }
+                if let Some(counter) = self.counter() {
+                    counter.written(taken.extent, &mut taken.numbers());
+                }
                 state.forget(taken);
             }
             state.floors.remove(&batch.id);

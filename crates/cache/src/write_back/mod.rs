@@ -43,6 +43,7 @@ use tier0_units::{ByteCount, ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SlotRe
 use tier0_world::sync::{Notify, Semaphore};
 use tier0_world::{IoError, PlantedBug, World, planted};
 
+use crate::AccessCounter;
 use crate::level::{Capacity, Usage, intent_page_bytes};
 use crate::locks::PageLocks;
 use crate::read_cache::ReadCache;
@@ -88,6 +89,8 @@ pub(crate) struct Inner {
     clean: OnceCell<Rc<ReadCache>>,
     /// Clean pages on flash, where there may be some.
     flash: OnceCell<FlashPages>,
+    /// Counts accesses to slots, where something depends on them.
+    accesses: OnceCell<Rc<dyn AccessCounter>>,
     readers: Readers,
     refusal: Refusal,
     /// Records on their way into the log, as writes.
@@ -138,6 +141,7 @@ impl WriteBack {
             locks: Rc::default(),
             clean: OnceCell::new(),
             flash: OnceCell::new(),
+            accesses: OnceCell::new(),
             readers: Readers::default(),
             refusal: Refusal::default(),
             logged: IoRecorder::default(),
@@ -167,6 +171,14 @@ impl WriteBack {
     pub fn keep_on_flash(&self, cache: Rc<FlashCache>, fills: Vec<bool>) {
         assert!(self.has_log(), "what is struck on flash must be so before the log lets go of what is newer");
         assert!(self.0.flash.set(FlashPages { cache, fills }).is_ok(), "one cache on flash");
+    }
+
+    /// Has accesses to slots counted.
+    ///
+    /// # Panics
+    /// Where they are already.
+    pub fn count_accesses(&self, counter: Rc<dyn AccessCounter>) {
+        assert!(self.0.accesses.set(counter).is_ok(), "one counter");
     }
 
     /// Starts destaging. Without a log nothing is ever dirty.

@@ -8,16 +8,18 @@ use tier0_units::{ExtentId, Nanos, PAGE_SECTORS, SlotRef};
 use tier0_world::{Buf, BufMut, IoError, PayloadWidth, PlantedBug, planted};
 
 use super::{Inner, WriteBack};
+use crate::AccessCounter;
 use crate::read_cache::{Found, ReadCache, Source};
 
 /// A dirty page as a read finds it: its number, and its data unless it is zeros.
 type Overlay = Vec<(u32, Option<Buf>)>;
 
-/// Where a read looks for clean pages, and what it brings them into.
+/// Where a read looks for clean pages, what it brings them into, and for whom it counts.
 #[derive(Clone, Copy)]
 struct Caches<'a> {
     clean: Option<&'a Rc<ReadCache>>,
     flash: Option<&'a Rc<FlashCache>>,
+    counter: Option<(&'a dyn AccessCounter, ExtentId)>,
 }
 
 impl WriteBack {
@@ -141,7 +143,8 @@ impl Inner {
         };
         let clean = self.clean.get().filter(|_| is_cached);
         let flash = self.flash_of(slot).filter(|flash| is_cached && flash.is_on());
-        let caches = Caches { clean, flash };
+        let counter = self.counter().map(|counter| (counter, extent));
+        let caches = Caches { clean, flash, counter };
         if planted(PlantedBug::CleanBeforeDirty)
             && let Some(clean) = clean
             && clean.read(slot.slot, first_sector, &mut buf).is_all()
@@ -163,7 +166,7 @@ impl Inner {
         mut buf: BufMut,
         caches: Caches<'_>,
     ) -> (Result<(), IoError>, BufMut) {
-        let Caches { clean, flash } = caches;
+        let Caches { clean, flash, .. } = caches;
         if let Some(clean) = clean
             && let Found::All { again } = clean.read(slot.slot, first_sector, &mut buf)
         {
@@ -176,7 +179,7 @@ impl Inner {
         let reading = self.readers.enter(slot.slot);
         let begin = |buf: &BufMut| clean?.begin_fill(slot.slot, first_sector, buf.sectors(), Source::Read);
         let mut fill = begin(&buf);
-        let (result, buf) = self.read_beneath(slot, first_sector, buf, flash).await;
+        let (result, buf) = self.read_beneath(slot, first_sector, buf, caches).await;
         if planted(PlantedBug::FillAfterRead) && fill.is_some() {
             drop(reading);
             self.world.sleep(Nanos::from_millis(50)).await;
@@ -189,21 +192,33 @@ impl Inner {
         (result, buf)
     }
 
+    /// Who counts accesses now.
+    pub(super) fn counter(&self) -> Option<&dyn AccessCounter> {
+        self.accesses.get().map(|counter| &**counter).filter(|counter| counter.is_on())
+    }
+
     /// Reads what is not in memory, from flash or from the slot.
     async fn read_beneath(
         &self,
         slot: SlotRef,
         first_sector: u64,
-        buf: BufMut,
-        flash: Option<&Rc<FlashCache>>,
+        mut buf: BufMut,
+        Caches { flash, counter, .. }: Caches<'_>,
     ) -> (Result<(), IoError>, BufMut) {
-        let Some(flash) = flash else { return self.slots.read(slot, first_sector, buf).await };
-        let (is_there, buf) = flash.read(slot.slot, first_sector, buf).await;
-        if is_there {
-            return (Ok(()), buf);
+        let sectors = u64::from(buf.sectors());
+        if let Some(flash) = flash {
+            let is_there;
+            (is_there, buf) = flash.read(slot.slot, first_sector, buf).await;
+            if is_there {
+                counter.inspect(|(counter, extent)| counter.read(*extent, slot, sectors, None));
+                return (Ok(()), buf);
+            }
         }
+        let began = counter.map(|_| self.world.now());
         let (result, buf) = self.slots.read(slot, first_sector, buf).await;
-        if result.is_ok() {
+        let took = began.map(|began| self.world.now().saturating_sub(began));
+        counter.inspect(|(counter, extent)| counter.read(*extent, slot, sectors, took));
+        if let (Ok(()), Some(flash)) = (result, flash) {
             flash.offer(slot.slot, first_sector, &buf, Offer::First);
         }
         (result, buf)

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use tier0_integrity::{Intent, IntentLog, LogPlace, PageContent, SlotWrite, split_zero_pages};
 use tier0_units::{ExtentId, PAGE_SECTORS, SlotRef};
-use tier0_world::{BufMut, IoError};
+use tier0_world::{BufMut, IoError, PlantedBug, planted};
 
 use super::state::State;
 use super::{Inner, WriteBack};
@@ -57,7 +57,11 @@ impl WriteBack {
         }
         let extents = self.0.mapping.owners(extent);
         // A slot that was handed out and is not committed is no extent's yet.
-        if !extents.contains(&extent) || !self.0.state.borrow_mut().claim(&extents) {
+        let is_claimed = self.0.state.borrow_mut().claim(&extents);
+        if is_claimed && planted(PlantedBug::WriteOldPlaceDuringMove) {
+            self.0.state.borrow_mut().unclaim(&extents);
+        }
+        if !extents.contains(&extent) || !is_claimed {
             return Ok(false);
         }
         let relocation = Relocation { extents, from, to };

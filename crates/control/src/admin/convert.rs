@@ -8,7 +8,7 @@ use tier0_api::event::SpaceLevel;
 use tier0_cache::{FlushCounts, Flushed, Flushing, ReadCacheStatus};
 use tier0_description::facts;
 use tier0_flash_cache::FlashCacheStatus;
-use tier0_pool::{CacheSwitches, Ceilings, DriveClass, PoolState, Reserve, SpaceRules, SpaceWarning};
+use tier0_pool::{CacheSwitches, Ceilings, DriveClass, Place, PoolState, Reserve, SpaceRules, SpaceWarning};
 
 use crate::stats::PoolStats;
 
@@ -35,6 +35,24 @@ pub fn reserve(reserve: Reserve) -> api::Reserve {
     match reserve {
         Reserve::Percent(percent) => api::Reserve::Percent(percent),
         Reserve::Bytes(bytes) => api::Reserve::Bytes(bytes),
+    }
+}
+
+/// Where a volume is to lie.
+pub fn volume_place(place: Place) -> api::VolumePlace {
+    match place {
+        Place::Home => api::VolumePlace::Slow,
+        Place::Auto => api::VolumePlace::Auto,
+        Place::Fast => api::VolumePlace::Fast,
+    }
+}
+
+/// The same in the engine's words.
+pub fn place_of(place: api::VolumePlace) -> Place {
+    match place {
+        api::VolumePlace::Slow => Place::Home,
+        api::VolumePlace::Auto => Place::Auto,
+        api::VolumePlace::Fast => Place::Fast,
     }
 }
 
@@ -225,10 +243,18 @@ pub(crate) fn described(one: facts::PoolFacts) -> api::PoolFacts {
         }
     };
     let volume = |one: facts::VolumeFacts| {
-        let facts::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group, ceilings: limits } =
-            one;
-        let ceilings = ceilings(limits);
-        api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group, ceilings }
+        let facts::VolumeFacts {
+            name,
+            size_bytes,
+            thin,
+            write_cache,
+            read_cache,
+            place,
+            group,
+            ceilings: limits,
+        } = one;
+        let (place, ceilings) = (volume_place(place), ceilings(limits));
+        api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, place, group, ceilings }
     };
     let facts::PoolFacts {
         name,
@@ -330,9 +356,11 @@ pub fn facts_of(one: api::PoolFacts) -> facts::PoolFacts {
         }
     };
     let volume = |one: api::VolumeFacts| {
-        let api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group, ceilings } = one;
+        let api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, place, group, ceilings } =
+            one;
         let ceilings = ceilings.map(ceilings_of).unwrap_or_default();
-        facts::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, group, ceilings }
+        let place = place_of(place);
+        facts::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, place, group, ceilings }
     };
     let api::PoolFacts {
         name,

@@ -4,7 +4,9 @@
 mod convert;
 mod error;
 
-pub use convert::{ceilings, drive_class, drive_class_of, facts_of, reserve, reserve_of};
+pub use convert::{
+    ceilings, drive_class, drive_class_of, facts_of, place_of, reserve, reserve_of, volume_place,
+};
 pub use error::AdminError;
 
 pub(crate) use convert::{

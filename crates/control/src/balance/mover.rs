@@ -9,12 +9,12 @@ use std::rc::Rc;
 use tier0_pool::{Claim, MetaRecord, Volume};
 use tier0_units::{ExtentId, SlotRef};
 use tier0_volume::owner;
-use tier0_world::IoError;
 use tier0_world::sync::{Notify, oneshot};
+use tier0_world::{IoError, Task};
 
 use super::{Balance, BalancePool};
 use crate::ShardRequest;
-use crate::message::command::{Move, ShardCommand};
+use crate::message::command::{Move, Pacing, ShardCommand};
 
 /// Extents of a pool that are on their way at once.
 pub(crate) const MOVES_AT_ONCE: u32 = 32;
@@ -24,11 +24,13 @@ pub(crate) const MOVES_AT_ONCE: u32 = 32;
 pub(crate) enum Purpose {
     /// They are to lie in another group.
     Placement,
+    /// They are hot and lie on disks, or are cold and lie on flash.
+    Tier,
     /// Sets are to hold the same.
     Balance,
 }
 
-const PURPOSES: usize = 2;
+const PURPOSES: usize = 3;
 
 /// How many extents of a pool are on their way, and how many moves wait.
 #[derive(Default)]
@@ -39,6 +41,16 @@ pub(crate) struct Mover {
     changed: Notify,
     /// Extents that have moved to another group since the start.
     placed: Cell<u64>,
+}
+
+/// How a move has begun.
+pub(crate) enum Begun {
+    /// It is under way; the task says whether it has moved.
+    UnderWay(Task<bool>),
+    /// The extent has no slot, or one in that group, or shares it with another that comes before it.
+    NotNeeded,
+    /// The group has no free slot.
+    NoRoom,
 }
 
 /// The right to move one extent.
@@ -68,9 +80,9 @@ impl Mover {
 }
 
 impl Balance {
-    /// Moves an extent to the slot that was allocated for it, at most so many bytes per second in its shard; whether it has
-    /// moved. If not, the slot is given back.
-    pub(crate) async fn move_extent(&self, number: usize, one: Move, rate: Option<u64>) -> bool {
+    /// Moves an extent to the slot that was allocated for it, as fast as `pacing` says; whether it has moved. If not, the slot is
+    /// given back.
+    pub(crate) async fn move_extent(&self, number: usize, one: Move, pacing: Pacing) -> bool {
         let core = self.core(number);
         // A column's rebuild ends when no extent lacks it, so none must be on its way into a set meanwhile.
         let _turn = core.extents_or_rebuild.acquire(1).await;
@@ -81,7 +93,7 @@ impl Balance {
         }
         let shard = owner(one.family, u64::from(one.extent.index), self.shards.len());
         let (reply, answer) = oneshot::channel();
-        let command = ShardCommand::MoveExtent { pool: number, one, rate, reply };
+        let command = ShardCommand::MoveExtent { pool: number, one, pacing, reply };
         self.shards[shard].send(ShardRequest::Command(command));
         answer.await.unwrap_or(false)
     }
@@ -125,26 +137,55 @@ impl Balance {
         group: u32,
     ) -> Result<u64, IoError> {
         let core = self.core(number);
-        if !core.metadata.state().is_mixed() {
-            core.commit(vec![MetaRecord::GroupsMixed {}]).await?;
-        }
+        self.mix_groups(number).await?;
+        let pacing = Pacing::Yielding { rate: None };
         let mut under_way = Vec::new();
         for extent in extents {
-            let permit = core.mover.enter(Purpose::Placement).await;
-            let Some(from) = core.slot_elsewhere(extent, group) else { continue };
-            // What is reserved for an extent that comes home is its own; any other takes what nobody has reserved.
-            let claim = Claim { group, thin: !core.is_reserved_in(extent, group) };
-            let Some(to) = self.space.core(number).allocate_slots(claim, None).await.pop() else { break };
-            let family = core.metadata.state().family_of(extent.volume);
-            let balance = self.clone();
-            under_way.push(self.world.spawn(async move {
-                let _permit = permit;
-                balance.move_extent(number, Move { extent, family, from, to }, None).await
-            }));
+            match self.begin_placing(number, extent, group, (Purpose::Placement, pacing)).await {
+                Begun::UnderWay(task) => under_way.push(task),
+                Begun::NotNeeded => {}
+                Begun::NoRoom => break,
+            }
         }
         let moved = count_moved(under_way).await;
         core.mover.placed.set(core.mover.placed.get() + moved);
         Ok(moved)
+    }
+
+    /// Begins to move an extent to a group of its pool, of which the metadata know that its extents are mixed.
+    pub(crate) async fn begin_placing(
+        self: &Rc<Self>,
+        number: usize,
+        extent: ExtentId,
+        group: u32,
+        (purpose, pacing): (Purpose, Pacing),
+    ) -> Begun {
+        let core = self.core(number);
+        let permit = core.mover.enter(purpose).await;
+        let Some(from) = core.slot_elsewhere(extent, group) else { return Begun::NotNeeded };
+        // What is reserved for an extent that comes home is its own; any other takes what nobody has reserved.
+        let claim = Claim { group, thin: !core.is_reserved_in(extent, group) };
+        let Some(to) = self.space.core(number).allocate_slots(claim, None).await.pop() else {
+            return Begun::NoRoom;
+        };
+        let family = core.metadata.state().family_of(extent.volume);
+        let balance = self.clone();
+        Begun::UnderWay(self.world.spawn(async move {
+            let _permit = permit;
+            balance.move_extent(number, Move { extent, family, from, to }, pacing).await
+        }))
+    }
+
+    /// Extents of a pool may lie in other groups than their volume's from now on.
+    ///
+    /// # Errors
+    /// The metadata cannot be written.
+    pub(crate) async fn mix_groups(&self, number: usize) -> Result<(), IoError> {
+        let core = self.core(number);
+        if core.metadata.state().is_mixed() {
+            return Ok(());
+        }
+        core.commit(vec![MetaRecord::GroupsMixed {}]).await
     }
 }
 

@@ -18,7 +18,7 @@ use super::{Balance, BalancePool};
 use crate::admin::AdminError;
 use crate::balance::mover::{Purpose, count_moved};
 use crate::context::Done;
-use crate::message::command::{Move, ShardCommand};
+use crate::message::command::{Move, Pacing, ShardCommand};
 
 /// Extents that are looked at before others have their turn.
 const EXTENTS_AT_ONCE: usize = 4096;
@@ -144,7 +144,7 @@ impl Balance {
     /// Goes on with what a stop or a crash has interrupted.
     pub(crate) fn resume_restripe(self: &Rc<Self>, number: usize) {
         let core = self.core(number);
-        if core.metadata.state().batches().len() < 2 {
+        if !has_grown(&core.metadata.state()) {
             return;
         }
         let balance = self.clone();
@@ -262,7 +262,8 @@ impl Balance {
             let balance = self.clone();
             under_way.push(self.world.spawn(async move {
                 let _permits = (alone, permit);
-                let moved = balance.move_extent(number, Move { extent, family, from, to }, share).await;
+                let pacing = Pacing::Yielding { rate: share };
+                let moved = balance.move_extent(number, Move { extent, family, from, to }, pacing).await;
                 let progress = &balance.core(number).restripe;
                 progress.done.set(progress.done.get() + u64::from(moved));
                 moved
@@ -334,6 +335,12 @@ impl BalancePool {
             left_s: ((total - done) * slot_bytes).checked_div(rate_bytes_per_s),
         })
     }
+}
+
+/// Whether sets have joined a group of a pool since it was created.
+fn has_grown(state: &PoolState) -> bool {
+    let mut groups = BTreeSet::new();
+    !state.batches().iter().all(|batch| groups.insert(batch.group))
 }
 
 /// Up to so many mapped extents from `from` on, and where to go on.

@@ -14,6 +14,7 @@ use tier0_world::sync::{MailSender, oneshot};
 
 use super::control::ControlMessage;
 use super::scrub::ScrubShared;
+use super::tier::TierQuery;
 use crate::membership::opener::DriveSource;
 use crate::stats::PoolStats;
 
@@ -59,10 +60,17 @@ pub enum ShardCommand {
         pool: usize,
         /// Which.
         one: Move,
-        /// Bytes per second at most, of all such moves of this shard.
-        rate: Option<u64>,
+        /// How fast.
+        pacing: Pacing,
         /// Told at the end: whether it has moved. If not, the slot that was allocated for it was given back.
         reply: oneshot::Sender<bool>,
+    },
+    /// Say how hot extents are.
+    Tier {
+        /// The pool's number in the array.
+        pool: usize,
+        /// What is asked.
+        query: TierQuery,
     },
     /// Give hosts errors instead of letting them wait.
     Refuse {
@@ -261,6 +269,18 @@ pub struct Move {
     pub from: SlotRef,
     /// Allocated for it.
     pub to: SlotRef,
+}
+
+/// How fast an extent moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// As hosts of the shard let it, and at most so many bytes per second of all such moves of the shard.
+    Yielding {
+        /// The limit, if there is one.
+        rate: Option<u64>,
+    },
+    /// At once: the control task begins moves as slowly as hosts need it.
+    Free,
 }
 
 /// Sectors of a volume, by its number, that no copy has.

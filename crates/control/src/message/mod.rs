@@ -4,4 +4,5 @@ pub mod command;
 pub mod control;
 pub mod request;
 pub mod scrub;
+pub mod tier;
 pub mod volumes;

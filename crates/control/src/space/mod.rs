@@ -4,7 +4,7 @@ pub(crate) mod discards;
 pub(crate) mod rules;
 pub(crate) mod slots;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
 use std::rc::Rc;
@@ -22,6 +22,9 @@ pub(crate) struct Space {
     by_pool: Vec<SpacePool>,
 }
 
+/// Makes room in a group of a pool, if it can.
+pub(crate) type RoomMaker = Box<dyn Fn(u32) -> bool>;
+
 /// The space of a pool.
 pub(crate) struct SpacePool {
     pool: Rc<Pool>,
@@ -33,6 +36,8 @@ pub(crate) struct SpacePool {
     told: RefCell<BTreeMap<u32, u8>>,
     /// When the administrator is told about space, and what thin volumes do not get.
     pub(crate) rules: RefCell<SpaceRules>,
+    /// Asked for room in a group; whether some will come.
+    pub(crate) room_maker: OnceCell<RoomMaker>,
     /// Freed slots on their way back.
     pub(crate) discards: Rc<Discards>,
 }
@@ -57,6 +62,7 @@ impl SpacePool {
             reserving: Semaphore::new(1),
             told: RefCell::default(),
             rules: RefCell::default(),
+            room_maker: OnceCell::new(),
             discards: Discards::start(&pool.metadata, &pool.shape, &pool.column_places),
         }
     }

@@ -70,6 +70,8 @@ pub(crate) struct Part {
     /// Its name, where the pool has named groups.
     pub(crate) name: Option<String>,
     pub(crate) space: tier0_pool::Space,
+    /// What of it a tier moves elsewhere when it is needed.
+    lent: ByteCount,
     /// Those of the pool, with the group's share of the reserve.
     pub(crate) rules: SpaceRules,
 }
@@ -77,7 +79,12 @@ pub(crate) struct Part {
 impl Part {
     /// What an administrator should know, the worst first.
     pub(crate) fn warnings(&self) -> Vec<SpaceWarning> {
-        self.space.warnings(&self.rules)
+        self.space_without_lent().warnings(&self.rules)
+    }
+
+    fn space_without_lent(&self) -> tier0_pool::Space {
+        let used = ByteCount(self.space.used.0.saturating_sub(self.lent.0));
+        tier0_pool::Space { used, ..self.space }
     }
 
     /// A warning as a finding.
@@ -87,13 +94,13 @@ impl Part {
 
     /// The urgency of the worst that is to be told.
     fn urgency(&self) -> u8 {
-        self.space.warnings(&self.rules).iter().map(SpaceWarning::urgency).max().unwrap_or(0)
+        self.warnings().iter().map(SpaceWarning::urgency).max().unwrap_or(0)
     }
 
     /// The urgency if a bit more were taken.
     fn urgency_with_slack(&self) -> u8 {
         let space = self.space.with_more(self.space.usable.0 / SLACK_PART);
-        Part { name: None, space, rules: self.rules.clone() }.urgency()
+        Part { name: None, space, lent: self.lent, rules: self.rules.clone() }.urgency()
     }
 }
 
@@ -131,7 +138,8 @@ impl SpacePool {
                 None => rules.reserve,
             };
             let space = tier0_pool::Space::of_group(&state, group).with_more(allocated(group) * extent);
-            Part { name, space, rules: SpaceRules { reserve, ..rules.clone() } }
+            let lent = ByteCount(state.lent_to_tier(group) * extent);
+            Part { name, space, lent, rules: SpaceRules { reserve, ..rules.clone() } }
         };
         (0..state.groups().len() as u32).map(part).collect()
     }

@@ -15,9 +15,10 @@ const ALLOCATIONS_RESERVED: u64 = 1 << 16;
 const BATCH_MAX: u64 = 64;
 /// A batch is at most this share of what is left for every shard, so that the last slots are not hoarded.
 const BATCH_SHARE: u64 = 4;
-/// For so long slots are waited for if none is free: a thick volume was promised its slots, so they must turn up.
+/// For so long slots are waited for if none is free and some will come: a thick volume was promised its slots, and what a tier
+/// has moved to a group gives way.
 const THICK_LIMIT: Nanos = Nanos::from_secs(10);
-/// The same for a thin volume.
+/// The same for a thin volume where none is known to come.
 const THIN_LIMIT: Nanos = Nanos::from_millis(1);
 /// Slots that are on their way to a shard when reserves are recalled are in its reserve after this. It doubles with each recall.
 const RECALL_PAUSE_MIN: Nanos = Nanos::from_millis(1);
@@ -43,7 +44,8 @@ impl Space {
             return slots;
         }
         self.reclaim(pool, claim.group).await;
-        let until = self.world.now() + if claim.thin { THIN_LIMIT } else { THICK_LIMIT };
+        let comes = core.room_maker.get().is_some_and(|make| make(claim.group));
+        let until = self.world.now() + if claim.thin && !comes { THIN_LIMIT } else { THICK_LIMIT };
         let mut pause = RECALL_PAUSE_MIN;
         loop {
             let slots = core.allocate_slots(claim, shards).await;

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use tier0_pool::{MetaRecord, SlotRun};
 use tier0_units::{ExtentId, SlotRef};
-use tier0_world::IoError;
 use tier0_world::sync::Semaphore;
+use tier0_world::{IoError, PlantedBug, planted};
 
 use super::VolumesPool;
 
@@ -142,7 +142,11 @@ impl VolumesPool {
             is_there.iter().filter_map(|one| Some((one.extents[0], one.to?))).collect();
         records.extend(self.fresh_slots(&pairs));
         self.discards.discard_early(&self.metadata, is_there.iter().map(|one| one.from.slot)).await;
-        let result = self.metadata.commit_keeping_slots(records).await.map_err(|error| {
+        let committed = match planted(PlantedBug::FreeBeforeMoveStable) {
+            true => self.metadata.commit(records).await,
+            false => self.metadata.commit_keeping_slots(records).await,
+        };
+        let result = committed.map_err(|error| {
             tracing::error!("{error}");
             IoError::Gone
         });

@@ -49,6 +49,7 @@ impl Volumes {
             thin,
             write_cache: Some(write_cache),
             read_cache: None,
+            place: None,
             group,
             ceilings: CeilingsChange::default(),
         };

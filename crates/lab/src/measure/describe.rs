@@ -227,6 +227,7 @@ fn describe_volumes(
         thin: false,
         write_cache,
         read_cache,
+        place: None,
         group: group.clone(),
         ceilings: Default::default(),
     })

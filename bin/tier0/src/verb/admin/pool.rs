@@ -7,7 +7,7 @@ use tier0_api::AdminRequest;
 use tier0_pool::Reserve;
 use tier0_units::ByteCount;
 
-use super::rate::Pace;
+use super::rate::{Pace, rate_or_none};
 use crate::failure::Failure;
 use crate::verb::asking::{Agreement, Answering, carry_out};
 use crate::verb::recover::{self, Recover};
@@ -25,6 +25,8 @@ Examples:
       move the write log to these drives, which were added before
   tier0 pool flash-cache array.toml 200GiB --drives ssd0,ssd1
       cache reads from disks on these flash drives; 0 removes the cache
+  tier0 pool tier array.toml on --rate 200MiB
+      move hot data to flash by itself, at most this much per second
   tier0 pool reserve array.toml 2%
       keep this much space free from thin volumes, until the next start
   tier0 pool set array.toml cache.read=off
@@ -50,6 +52,9 @@ pub(crate) enum Pool {
     /// Create, resize or remove the flash cache for reads from disks
     #[command(after_help = EXAMPLES)]
     FlashCache(SizedFlashCache),
+    /// Switch the performance tier on or off, or limit what it moves
+    #[command(after_help = EXAMPLES)]
+    Tier(PoolTier),
     /// Change the free-space reserve for thin volumes, until the next start
     #[command(after_help = EXAMPLES)]
     Reserve(Reserved),
@@ -94,6 +99,21 @@ pub(crate) struct MovedLog {
     /// The drives, one for each copy of the log
     #[arg(long, value_delimiter = ',', required = true)]
     drives: Vec<String>,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// How the tier is to work.
+#[derive(Args, Debug)]
+pub(crate) struct PoolTier {
+    #[command(flatten)]
+    of: OfPool,
+    /// on or off; off moves nothing by itself, only what is placed or pinned by hand
+    #[arg(value_parser = ["on", "off"])]
+    state: Option<String>,
+    /// Move at most this much per second, as in 100MiB; 0 for no limit but the load of hosts
+    #[arg(long, value_name = "SIZE", value_parser = rate_or_none, required_unless_present = "state")]
+    rate: Option<ByteCount>,
     #[command(flatten)]
     answering: Answering,
 }
@@ -160,6 +180,10 @@ pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
         Pool::FlashCache(SizedFlashCache { of: OfPool { array, pool }, size, drives, answering }) => {
             let (pool, drives) = (pool.clone(), drives.clone());
             (array, AdminRequest::PoolFlashCache { pool, size: *size, drives }, answering)
+        }
+        Pool::Tier(PoolTier { of: OfPool { array, pool }, state, rate, answering }) => {
+            let on = state.as_ref().map(|state| state == "on");
+            (array, AdminRequest::PoolTier { pool: pool.clone(), on, rate: *rate }, answering)
         }
         Pool::Reserve(Reserved { of: OfPool { array, pool }, reserve, answering }) => {
             let request = AdminRequest::PoolReserve {

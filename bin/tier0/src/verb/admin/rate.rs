@@ -19,6 +19,14 @@ pub(super) struct Pace {
     pub(super) stop: bool,
 }
 
+/// Reads a rate per second, or 0 for none.
+///
+/// # Errors
+/// As [`rate`].
+pub(super) fn rate_or_none(text: &str) -> Result<ByteCount, String> {
+    if text == "0" { Ok(ByteCount(0)) } else { rate(text) }
+}
+
 /// Reads a rate per second, as `10MiB` or `10MiB/s`.
 ///
 /// # Errors

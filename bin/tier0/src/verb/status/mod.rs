@@ -108,7 +108,7 @@ fn connections(of: &ConnectionsStatus) -> Option<String> {
 }
 
 /// A time in at most two units: `12 s`, `3 min 4 s`, `2 h 5 min`, `3 d 4 h`.
-fn duration(seconds: u64) -> String {
+pub(crate) fn duration(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
     let first = UNITS.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(3);
     let (unit, name) = UNITS[first];

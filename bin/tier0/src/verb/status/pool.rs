@@ -2,7 +2,8 @@
 
 use tier0_api::{
     CacheSwitches, DriveStatus, FlashCacheStatus, Flushing, GroupStatus, IntegrityStatus, LostRange,
-    PoolStatus, ReadCacheStatus, RebuildPurpose, RebuildStatus, SpaceStatus, TablesStatus, VolumeStatus,
+    PoolStatus, ReadCacheStatus, RebuildPurpose, RebuildStatus, SpaceStatus, TablesStatus, TierMoves,
+    TierStatus, VolumePlace, VolumeStatus,
 };
 use tier0_units::{ByteCount, counted};
 
@@ -88,9 +89,47 @@ pub(super) fn text(pool: &PoolStatus, summary: &str) -> String {
     lines.extend(integrity.checksums.then(|| memory(&integrity.tables)));
     lines.extend(pool.read_cache.as_ref().map(read_cache));
     lines.extend(pool.flash_cache.as_ref().map(|cache| flash_cache(cache, &pool.drives)));
+    lines.extend(pool.tier.iter().flat_map(tier));
     let lines: Vec<String> = lines.iter().map(|line| wrapped(line, "    ")).collect();
     let (drives, volumes) = (drives::text(&pool.drives, pool.paused.is_some()), volumes(&pool.volumes));
     format!("\n{}\n\n{drives}\n\n{volumes}\n", lines.join("\n"))
+}
+
+/// How the tier does.
+fn tier(tier: &TierStatus) -> Vec<String> {
+    let share = |share: Option<f64>| {
+        share.map_or_else(String::new, |share| {
+            format!(", with {} of the drive I/O", percent((share * 1000.0).round() as u64, 1000))
+        })
+    };
+    let TierMoves { promoted, demoted, placed, failed: _, bytes } = tier.moves;
+    let cutoff = tier.cutoff.map_or_else(String::new, |cutoff| format!("; cutoff {cutoff:.0} drive I/Os"));
+    let mut lines = vec![
+        format!(
+            "  tier {}: group {} holds {} of other groups{} ({} of {} used){cutoff}",
+            if tier.is_on { "on" } else { "off" },
+            tier.fast_group,
+            ByteCount(tier.fast_promoted_bytes),
+            share(tier.share_on_fast),
+            ByteCount(tier.fast_used_bytes),
+            ByteCount(tier.fast_bytes)
+        ),
+        format!(
+            "  moved since the server started: {} to flash as hot, {} back to make room, {} placed by hand ({}); {} to move now, at \
+             most {:.0} per second while hosts are busy{}; {} more may be written to flash today",
+            promoted,
+            demoted,
+            placed,
+            ByteCount(bytes),
+            tier.moves_wanted,
+            tier.pace_per_s,
+            tier.rate_bytes_per_s
+                .map_or_else(String::new, |rate| format!(" and {} per second", ByteCount(rate))),
+            ByteCount(tier.writes_left_bytes)
+        ),
+    ];
+    lines.extend(tier.hold.map(|hold| format!("  the tier waits: {}", hold.text())));
+    lines
 }
 
 /// The caches that no volume of a pool uses, because they are switched off for all of them.
@@ -265,7 +304,9 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
     let has_clones = volumes.iter().any(|volume| !volume.family.is_empty());
     let mut columns = vec!["volume", "size", "used", "kind", "write cache", "read cache"];
     let has_ceilings = volumes.iter().any(|volume| volume.ceilings.is_some());
+    let has_places = volumes.iter().any(is_placed);
     columns.extend(has_groups.then_some("group"));
+    columns.extend(has_places.then_some("place"));
     columns.extend(has_ceilings.then_some("ceilings"));
     columns.extend(has_clones.then_some("shares space with"));
     let mut rows = table(&columns);
@@ -279,6 +320,7 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
             if volume.read_cache { "on" } else { "off" }.to_owned(),
         ];
         row.extend(volume.group.clone().filter(|_| has_groups));
+        row.extend(has_places.then(|| place_words(volume)));
         row.extend(
             has_ceilings.then(|| volume.ceilings.map_or_else(|| "-".to_owned(), |all| all.to_string())),
         );
@@ -287,6 +329,17 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
     }
     align_right(&mut rows, [1, 2]);
     rendered(&rows)
+}
+
+fn is_placed(volume: &VolumeStatus) -> bool {
+    volume.place != VolumePlace::Slow || !volume.pins.is_empty()
+}
+
+/// Where a volume is to lie, with its pins.
+fn place_words(volume: &VolumeStatus) -> String {
+    let pins = volume.pins.len() as u64;
+    let pinned = if pins > 0 { format!(", {}", counted(pins, "pin")) } else { String::new() };
+    format!("{}{pinned}", volume.place.text())
 }
 
 /// Names, or the first of many.

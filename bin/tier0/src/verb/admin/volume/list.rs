@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tier0_api::{AdminReply, AdminRequest, ApiVersion, Ceilings, PoolStatus, Status, VolumeStatus};
+use tier0_api::{
+    AdminReply, AdminRequest, ApiVersion, Ceilings, PinStatus, PoolStatus, Status, VolumePlace, VolumeStatus,
+};
 use tier0_array::ArrayError;
 use tier0_array::open::{StoredVolume, stored_volumes};
-use tier0_control::admin::ceilings;
+use tier0_control::admin::{ceilings, volume_place};
 use tier0_description::{Description, VolumeDescription};
 use tier0_units::{ByteCount, WriteCache};
 
@@ -74,6 +76,10 @@ struct ListedVolume {
     thin: bool,
     write_cache: Option<WriteCache>,
     read_cache: Option<bool>,
+    /// Where its extents are to lie, and what of it lies in other groups than its own.
+    place: Option<VolumePlace>,
+    away_bytes: Option<u64>,
+    pins: Vec<PinStatus>,
     connections: Option<usize>,
     /// What hosts may ask of it in a second; none where it has no ceilings.
     ceilings: Option<Ceilings>,
@@ -168,6 +174,9 @@ impl ListedVolume {
             thin: volume.thin,
             write_cache: volume.write_cache,
             read_cache: Some(volume.read_cache),
+            place: Some(volume.place),
+            away_bytes: Some(volume.away_bytes),
+            pins: volume.pins,
             connections: Some(volume.connections),
             ceilings: volume.ceilings,
             family: volume.family,
@@ -184,6 +193,9 @@ impl ListedVolume {
             thin: volume.thin,
             write_cache: Some(volume.write_cache),
             read_cache: Some(volume.read_cache),
+            place: None,
+            away_bytes: None,
+            pins: Vec::new(),
             connections: None,
             ceilings: ceilings(volume.ceilings),
             family: volume.family,
@@ -200,6 +212,9 @@ impl ListedVolume {
             thin: volume.thin,
             write_cache: volume.write_cache,
             read_cache: volume.read_cache,
+            place: volume.place.map(volume_place),
+            away_bytes: None,
+            pins: Vec::new(),
             connections: None,
             ceilings: ceilings(volume.ceilings.of(tier0_pool::Ceilings::default())),
             family: Vec::new(),
@@ -263,6 +278,9 @@ mod tests {
             thin: true,
             write_cache: Some(WriteCache::Durable),
             read_cache: Some(false),
+            place: None,
+            away_bytes: None,
+            pins: Vec::new(),
             connections: None,
             ceilings: None,
             family: Vec::new(),

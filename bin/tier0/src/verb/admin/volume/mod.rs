@@ -1,14 +1,17 @@
 //! `tier0 volume`: volumes of a running array; [`list`] also shows those of one that is not running.
 
 mod list;
+mod pin;
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tier0_api::AdminRequest;
+use tier0_api::{AdminRequest, VolumePlace};
 use tier0_units::{ByteCount, WriteCache};
 
 use self::list::VolumeList;
+use self::pin::{range, until};
 use crate::failure::Failure;
 use crate::verb::asking::{Agreement, Answering, carry_out};
 use crate::verb::settings;
@@ -31,6 +34,12 @@ Examples:
       acknowledge from memory; the host must flush
   tier0 volume set array.toml redo cache.read=off cache.write=on
       no read cache; writes are acknowledged when the log has them
+  tier0 volume set array.toml redo place=auto
+      hot parts of it lie on flash, the rest on disks
+  tier0 volume pin array.toml redo --range 0..4GiB --to fast --until 8h
+      keep this part on flash until then
+  tier0 volume unpin array.toml redo --range 0..4GiB
+      let the tier decide again
   tier0 volume set array.toml redo iops.max=5000 mbps.max=200 burst=10
       ceilings per second over all clients; unused budget of 10 s may be used later
   tier0 volume set array.toml redo iops.max=none mbps.max=none
@@ -63,9 +72,15 @@ pub(crate) enum Volume {
     /// Delete a volume and all its data
     #[command(after_help = EXAMPLES)]
     Delete(VolumeDelete),
-    /// Switch a volume's caches and set its ceilings, online
+    /// Switch a volume's caches, set its ceilings, or say where it lies, online
     #[command(after_help = EXAMPLES)]
     Set(VolumeSettings),
+    /// Keep a part of a volume on flash, or off it
+    #[command(after_help = EXAMPLES)]
+    Pin(VolumePin),
+    /// End pins of a part of a volume
+    #[command(after_help = EXAMPLES)]
+    Unpin(VolumeUnpin),
 }
 
 /// A volume of an array.
@@ -182,10 +197,41 @@ pub(crate) struct VolumeDelete {
 pub(crate) struct VolumeSettings {
     #[command(flatten)]
     of: OfVolume,
-    /// cache.read=on|off, cache.write=durable|volatile|off|on (on is durable); off destages dirty data before the command
-    /// returns. iops.max=N|none, mbps.max=N|none (10^6 bytes per second), burst=SECONDS|none: ceilings of what clients get
+    /// cache.read=on|off; cache.write=durable|volatile|off|on (on is durable; off destages dirty data before the command
+    /// returns); iops.max=N|none, mbps.max=N|none (10^6 bytes per second), burst=SECONDS|none: ceilings of what clients get;
+    /// place=auto|fast|slow, in a pool with groups of flash and of disks
     #[arg(value_name = "KEY=VALUE", required = true)]
     settings: Vec<String>,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// A part of a volume that is to lie in one group.
+#[derive(Args, Debug)]
+pub(crate) struct VolumePin {
+    #[command(flatten)]
+    of: OfVolume,
+    /// The part, from the first offset to before the second, as in 0..4GiB
+    #[arg(long, value_name = "A..B", value_parser = range)]
+    range: Range<u64>,
+    /// The group: fast, or slow for the volume's own
+    #[arg(long, value_parser = ["fast", "slow"])]
+    to: String,
+    /// When the pin ends: after a time, as in 8h, or at a UTC time, as in 2026-11-24T18:00 [default: never]
+    #[arg(long, value_parser = until)]
+    until: Option<u64>,
+    #[command(flatten)]
+    answering: Answering,
+}
+
+/// A part of a volume of which pins end.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeUnpin {
+    #[command(flatten)]
+    of: OfVolume,
+    /// The part, as in 0..4GiB [default: all of it]
+    #[arg(long, value_name = "A..B", value_parser = range)]
+    range: Option<Range<u64>>,
     #[command(flatten)]
     answering: Answering,
 }
@@ -231,6 +277,18 @@ pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
             (array, request, answering, *agreement)
         }
         Volume::Set(verb) => return set(verb),
+        Volume::Pin(VolumePin { of: OfVolume { array, volume }, range, to, until, answering }) => {
+            let place = if to == "fast" { VolumePlace::Fast } else { VolumePlace::Slow };
+            let (from, to) = (ByteCount(range.start), ByteCount(range.end));
+            let until_unix_s = until.unwrap_or(0);
+            let request = AdminRequest::VolumePin { volume: volume.clone(), from, to, place, until_unix_s };
+            (array, request, answering, none)
+        }
+        Volume::Unpin(VolumeUnpin { of: OfVolume { array, volume }, range, answering }) => {
+            let range = range.clone().unwrap_or(0..u64::MAX);
+            let (from, to) = (ByteCount(range.start), ByteCount(range.end));
+            (array, AdminRequest::VolumeUnpin { volume: volume.clone(), from, to }, answering, none)
+        }
     };
     carry_out(array, &request, *answering, agreement)
 }
