@@ -114,6 +114,7 @@ mod tests {
             log_sectors: None,
             shards: 1,
             second: None,
+            has_tier: false,
             flash_cache: None,
             volumes: Vec::new(),
         };

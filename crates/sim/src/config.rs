@@ -341,6 +341,13 @@ impl SimConfig {
         self
     }
 
+    /// The same, with flash drives in the second group, and administrators who place and pin volumes.
+    pub fn tiering(mut self) -> SimConfig {
+        self.mixture.tiering = true;
+        self.array.has_tier = true;
+        self
+    }
+
     /// The same, with administrators who switch the caches of volumes and of the pool.
     pub fn switching(mut self) -> SimConfig {
         self.mixture.caches = true;
@@ -469,9 +476,11 @@ impl SimConfig {
             PlantedBug::KeepPagesOfFreedSlot => config.growing(),
             // The smallest logs are those of several groups, alone on flash drives.
             PlantedBug::DelayWhenNothingIsDirty => config.grouped(system).flash_cached(system),
-            PlantedBug::IntentsOfWrongGroup | PlantedBug::DiscardBeforeUnmapStable => {
-                config.grouped(system).moving()
-            }
+            PlantedBug::IntentsOfWrongGroup
+            | PlantedBug::DiscardBeforeUnmapStable
+            | PlantedBug::FreeBeforeMoveStable
+            | PlantedBug::WriteOldPlaceDuringMove => config.grouped(system).moving(),
+            PlantedBug::PinForgotten => config.grouped(system).tiering(),
             PlantedBug::RebuildInWrongLane | PlantedBug::DiscardReplayed => {
                 config.grouped(system).moving().mishaps()
             }
@@ -565,6 +574,7 @@ fn draw_array(abilities: &Abilities, random: &mut Random) -> ArrayConfig {
         stripe_unit_sectors: pick(&abilities.stripe_unit_sectors, random),
         spare_drives: u32::from(drives > fewest && random.chance(0.7)),
         second: None,
+        has_tier: false,
         flash_cache: None,
         log_sectors: (!abilities.log_sectors.is_empty()).then(|| pick(&abilities.log_sectors, random)),
         shards: 1 + random.below(abilities.shards_max as u64) as usize,

@@ -95,7 +95,7 @@ where
     A: AsyncFnOnce(Rc<Life<R>>) -> Result<(), String>,
 {
     check_announcement(&life)?;
-    life.status().await;
+    placement::check(&life.session, &life.status().await)?;
     note_missing(&life);
     scratch::check(&life).await?;
     verify(&life, plan.verified_share).await?;
@@ -110,6 +110,8 @@ where
     let caches = switches_caches.then(|| life.world.spawn(caches::switch(life.clone())));
     let moves_extents = life.session.config.mixture.moving;
     let placement = moves_extents.then(|| life.world.spawn(placement::move_about(life.clone())));
+    let places_volumes = life.session.config.mixture.tiering;
+    let places = places_volumes.then(|| life.world.spawn(placement::place_by_hand(life.clone())));
     let clients: Vec<_> = (0..life.session.config.load.clients)
         .map(|number| life.world.spawn(client::work(life.clone(), number)))
         .collect();
@@ -126,6 +128,9 @@ where
     }
     if let Some(placement) = placement {
         placement.await;
+    }
+    if let Some(places) = places {
+        places.await;
     }
     after(life.clone()).await?;
     keep_counters(&life).await;

@@ -93,6 +93,7 @@ impl Theme {
                 log_sectors: least(&abilities.log_sectors),
                 shards: 1,
                 second: None,
+                has_tier: false,
                 flash_cache: None,
                 volumes: vec![volume],
             },

@@ -1,6 +1,6 @@
 //! The array itself as the system under test.
 
-use tier0_api::{AdminReply, AdminRequest, DriveState, PoolStatus};
+use tier0_api::{AdminReply, AdminRequest, DriveState, PoolStatus, VolumePlace};
 use tier0_array::engine::{self, Engine, Repartition, StartOptions};
 use tier0_array::open::recover::{ByteRange, VolumeLoss, recover_drives};
 use tier0_array::{ArrayError, Volume};
@@ -186,16 +186,22 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
     let raid = raid_config(config);
     let layout = Layout::new(&raid).map_err(|error| SystemError::Refused(error.to_string()))?;
     let flash_drives = config.flash_cache.as_ref().map_or(0, |cache| cache.drives);
+    let second_drives = match (config.has_tier, &config.second) {
+        (true, Some(second)) => config.first_drives()..config.first_drives() + second.drives,
+        _ => 0..0,
+    };
+    let class = |number: usize| {
+        let is_flash = number + flash_drives >= names.len() || second_drives.contains(&number);
+        let is_told = flash_drives > 0 || !second_drives.is_empty();
+        is_told.then_some(if is_flash { DriveClass::Flash } else { DriveClass::Disk })
+    };
     let drive = |(number, name): (usize, &&str)| DriveDescription {
         name: (*name).to_owned(),
         path: None,
         size: None,
         ram: Some(ByteCount(config.drive_sectors * SECTOR_BYTES)),
         model: None,
-        class: (flash_drives > 0).then_some(match number + flash_drives >= names.len() {
-            true => DriveClass::Flash,
-            false => DriveClass::Disk,
-        }),
+        class: class(number),
     };
     let volume = |(number, volume): (usize, &crate::system::VolumeConfig)| VolumeDescription {
         name: format!("v{number}"),
@@ -204,6 +210,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         thin: volume.thin,
         write_cache: Some(volume.write_cache),
         read_cache: None,
+        place: None,
         group: config.second.as_ref().map(|_| GROUPS[number % 2].to_owned()),
         ceilings: Default::default(),
     };
@@ -351,6 +358,12 @@ fn width_of(pool: &PoolStatus, group: &Option<String>) -> usize {
     shape.rsplit(' ').next().and_then(|width| width.parse().ok()).unwrap_or(usize::MAX)
 }
 
+/// Where the volumes with which the array was created are to lie, by their numbers.
+fn places_of(pool: &PoolStatus) -> Vec<VolumePlace> {
+    let named = |number: usize| pool.volumes.iter().find(|volume| volume.name == format!("v{number}"));
+    (0..).map_while(named).map(|volume| volume.place).collect()
+}
+
 /// Whether the array was created with a volume: those are called v0, v1 …
 fn is_first(volume: &Volume) -> bool {
     volume.name().starts_with('v')
@@ -393,6 +406,7 @@ impl Running for RunningArray {
             scrub_repaired: pool.scrub.map_or(0, |scrub| scrub.repaired),
             unrecoverable: pool.integrity.unrecoverable + pool.scrub.map_or(0, |scrub| scrub.unrecoverable),
             used_sectors: Some(pool.space.used_bytes / SECTOR_BYTES),
+            places: places_of(&pool),
         }
     }
 
@@ -454,6 +468,14 @@ impl Running for RunningArray {
                 let moved = self.engine.move_extents(&format!("v{volume}"), (first, count), group).await;
                 moved.map(|_| ()).map_err(|error| SystemError::Unfinished(error.to_string()))
             }
+            Admin::PlaceVolume { volume, place } => {
+                self.ask(AdminRequest::VolumePlace { volume: format!("v{volume}"), place }).await
+            }
+            Admin::PinVolume { volume, bytes, place, until_s } => {
+                let (from, to) = (ByteCount(bytes.start), ByteCount(bytes.end));
+                let volume = format!("v{volume}");
+                self.ask(AdminRequest::VolumePin { volume, from, to, place, until_unix_s: until_s }).await
+            }
             Admin::ShrinkVolume { name, sectors } => {
                 let size = ByteCount(sectors * SECTOR_BYTES);
                 self.ask(AdminRequest::VolumeShrink { volume: name, size, force: false }).await
@@ -468,12 +490,15 @@ impl Running for RunningArray {
         let (pool, _) = self.pool().await;
         let flash = pool.flash_cache.unwrap_or_default();
         let memory = pool.read_cache.unwrap_or_default();
+        let moves = pool.tier.map(|tier| tier.moves).unwrap_or_default();
         vec![
             ("array: pages repaired", pool.integrity.repaired),
             ("array: reads from memory", memory.hits()),
             ("array: reads from flash", flash.hits),
             (LINES_FOUND, flash.loaded_lines),
             ("array: extents moved to another group", self.engine.extents_placed(0)),
+            ("array: extents moved by the tier", moves.promoted + moves.demoted),
+            ("array: extents moved as placed", moves.placed),
             ("array: lines struck on flash", flash.struck),
             ("array: lines on flash that gave way", flash.evicted),
         ]

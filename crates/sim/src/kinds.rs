@@ -9,7 +9,7 @@ pub(crate) struct Kinds {
     /// Run the swarm alone, without any of the kinds below; without an option of a kind each seed draws its mixture of them
     #[arg(long, conflicts_with_all = [
         "crash_points", "growing", "clones", "caches", "flash", "forgetful", "mishaps", "incidents", "ordeals", "groups",
-        "moving", "network",
+        "moving", "tiering", "network",
     ])]
     plain: bool,
     /// Let pools grow, and volumes come and go
@@ -43,6 +43,9 @@ pub(crate) struct Kinds {
     /// Let extents move between the two groups of --groups
     #[arg(long, conflicts_with = "crash_points", requires = "groups")]
     moving: bool,
+    /// Make the second group of --groups flash, and let administrators place and pin volumes in the tier of both
+    #[arg(long, conflicts_with = "crash_points", requires = "groups")]
+    tiering: bool,
     /// Let all users come through NBD over a network whose connections die
     #[arg(long, conflicts_with = "crash_points")]
     network: bool,
@@ -60,6 +63,7 @@ impl Kinds {
         let mixture = Mixture {
             groups: self.groups,
             moving: self.moving,
+            tiering: self.tiering,
             flash: self.flash,
             growing: self.growing,
             clones: self.clones,

@@ -18,6 +18,8 @@ const PLAIN_SHARE: f64 = 0.25;
 const FEATURE_SHARE: f64 = 0.35;
 /// Share of the seeds with two groups whose extents move between them.
 const MOVING_SHARE: f64 = 0.5;
+/// Share of the seeds with two groups that have a tier.
+const TIERING_SHARE: f64 = 0.5;
 /// Share of the seeds without mishaps whose drives forget, which leaves out all other troubles.
 const FORGETFUL_SHARE: f64 = 0.1;
 /// Share of the seeds whose users come through a network.
@@ -30,6 +32,8 @@ pub struct Mixture {
     pub groups: bool,
     /// Extents move between the groups, where there are two.
     pub moving: bool,
+    /// The second group is of flash drives, and administrators place and pin volumes in the tier of the two.
+    pub tiering: bool,
     /// The pool has a flash read cache.
     pub flash: bool,
     /// The pool grows, and volumes come and go.
@@ -65,6 +69,7 @@ impl Mixture {
     pub const PLAIN: Mixture = Mixture {
         groups: false,
         moving: false,
+        tiering: false,
         flash: false,
         growing: false,
         clones: false,
@@ -88,6 +93,7 @@ impl Mixture {
         let mixed = Mixture {
             groups: feature(),
             moving: false,
+            tiering: false,
             flash: feature(),
             growing: feature(),
             clones: feature() && adversity.allows_clones(),
@@ -98,6 +104,7 @@ impl Mixture {
         };
         // Drawn last: what a seed draws beside it stays the same.
         let mixed = Mixture { moving: random.chance(MOVING_SHARE) && mixed.groups, ..mixed };
+        let mixed = Mixture { tiering: random.chance(TIERING_SHARE) && mixed.groups, ..mixed };
         if is_plain { Mixture::PLAIN } else { mixed }
     }
 
@@ -112,6 +119,7 @@ impl Mixture {
         let config = SimConfig::draw(seed, system);
         let config = if self.groups { config.grouped(system) } else { config };
         let config = when(self.moving, SimConfig::moving)(config);
+        let config = when(self.tiering, SimConfig::tiering)(config);
         let config = if self.flash { config.flash_cached(system) } else { config };
         let config = when(self.clones, SimConfig::cloned)(config);
         let config = when(self.caches, SimConfig::switching)(config);
@@ -146,6 +154,7 @@ impl Mixture {
         let kinds = [
             (self.groups, " --groups"),
             (self.moving, " --moving"),
+            (self.tiering, " --tiering"),
             (self.flash, " --flash"),
             (self.growing, " --growing"),
             (self.clones, " --clones"),
@@ -186,7 +195,7 @@ mod tests {
             let without = drawn.iter().any(|options| has(options, one) && !has(options, other));
             assert!(with && without, "{one} is never drawn with, or never without, {other}");
         }
-        for kind in ["clones", "forgetful", "moving", "plain"] {
+        for kind in ["clones", "forgetful", "moving", "tiering", "plain"] {
             assert!(drawn.iter().any(|options| has(options, kind)), "{kind} is never drawn");
         }
     }

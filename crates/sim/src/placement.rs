@@ -4,11 +4,13 @@
 
 use std::rc::Rc;
 
-use tier0_units::Nanos;
+use tier0_api::VolumePlace;
+use tier0_units::{Nanos, SECTOR_BYTES};
 
-use crate::administrator::ask;
+use crate::administrator::{Outcome, ask, request};
 use crate::life::Life;
-use crate::system::{Admin, Running};
+use crate::session::Session;
+use crate::system::{Admin, Running, Status};
 
 /// Pauses of a user that one of these is as long as.
 const THINKS: u64 = 2;
@@ -37,6 +39,67 @@ pub(crate) async fn move_about<R: Running>(life: Rc<Life<R>>) {
         };
         if let Err(sentence) = ask(&life, wish, "extents asked to another group").await {
             return life.break_off(sentence);
+        }
+        life.world.sleep(Nanos(random.exponential(pause) as u64)).await;
+    }
+}
+
+/// Where volumes may be placed.
+const PLACES: [VolumePlace; 3] = [VolumePlace::Slow, VolumePlace::Auto, VolumePlace::Fast];
+/// Pauses of a user that lie between two wishes for a place: rounds of a tier take five seconds.
+const PLACE_THINKS: u64 = 200;
+/// Of the wishes these are for a part of a volume.
+const PIN_SHARE: f64 = 0.4;
+/// A pin lasts for up to so many seconds, or for ever.
+const PIN_SECONDS: u64 = 60;
+
+/// Where volumes are to lie is as it was acknowledged. After the last resort it may be as it was before.
+pub(crate) fn check(session: &Session, status: &Status) -> Result<(), String> {
+    if session.config.has_ordeals() {
+        return Ok(());
+    }
+    for (volume, place) in session.volume_places.borrow().iter() {
+        let told = status.places.get(*volume);
+        if told != Some(place) {
+            return Err(format!("volume {volume} was placed {place:?}, and the array says {told:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Places volumes, and pins parts of them, until the users are done.
+pub(crate) async fn place_by_hand<R: Running>(life: Rc<Life<R>>) {
+    let mut random = life.session.random(0x71e2);
+    let pause = life.session.config.load.think.0.saturating_mul(PLACE_THINKS) as f64;
+    let volumes = life.session.config.array.volumes.clone();
+    for _ in 0..REQUESTS_MAX {
+        if life.done.get() {
+            return;
+        }
+        let volume = random.below(volumes.len() as u64) as usize;
+        let place = PLACES[random.below(3) as usize];
+        let wish = match random.chance(PIN_SHARE) {
+            false => Admin::PlaceVolume { volume, place },
+            true => {
+                let size = volumes[volume].sectors.0 * SECTOR_BYTES;
+                let from = random.below(size);
+                let bytes = from..from + 1 + random.below(size - from);
+                let now_s = life.world.unix_s();
+                let until_s = if random.chance(0.5) { 0 } else { now_s + 1 + random.below(PIN_SECONDS) };
+                Admin::PinVolume { volume, bytes, place, until_s }
+            }
+        };
+        // Until it is answered either may be.
+        let changes = matches!(wish, Admin::PlaceVolume { .. });
+        let before = changes.then(|| life.session.volume_places.borrow_mut().remove(&volume)).flatten();
+        let known = match request(&life, wish, "volumes placed").await {
+            Ok(Outcome::Done) => Some(place),
+            Ok(Outcome::Refused) => before,
+            Ok(Outcome::Unfinished) => None,
+            Err(sentence) => return life.break_off(sentence),
+        };
+        if let Some(known) = known.filter(|_| changes) {
+            life.session.volume_places.borrow_mut().insert(volume, known);
         }
         life.world.sleep(Nanos(random.exponential(pause) as u64)).await;
     }

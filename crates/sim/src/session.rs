@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use tier0_api::VolumePlace;
 use tier0_drive::sim::PowerSwitch;
 use tier0_world::{Random, World};
 
@@ -39,6 +40,8 @@ pub(crate) struct Session {
     pub(crate) active: RefCell<BTreeSet<String>>,
     /// Whether the array was asked where log and metadata lie when it had come to rest.
     pub(crate) places_known: Cell<bool>,
+    /// By volume: where it is to lie, if that was acknowledged; nothing while it changes.
+    pub(crate) volume_places: RefCell<BTreeMap<usize, VolumePlace>>,
     /// Drives that the administrator consents to start without.
     pub(crate) consents: RefCell<BTreeSet<String>>,
     /// Drives without which the array went on by consent: they may remember that they had given up the others first.
@@ -79,6 +82,7 @@ impl Session {
             emptied: RefCell::default(),
             active: RefCell::default(),
             places_known: Cell::default(),
+            volume_places: RefCell::default(),
             consents: RefCell::default(),
             parted: RefCell::default(),
             damaged: Cell::default(),

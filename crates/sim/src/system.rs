@@ -1,8 +1,10 @@
 //! What the simulator drives: anything that keeps volumes on drives.
 
 use std::future::Future;
+use std::ops::Range;
 
 use thiserror::Error;
+use tier0_api::VolumePlace;
 use tier0_block::BlockTarget;
 use tier0_drive::DriveHandle;
 use tier0_raid::layout::RaidLevel;
@@ -43,6 +45,8 @@ pub struct ArrayConfig {
     pub shards: usize,
     /// A second group of sets, on the last of the drives; every other volume lies on it.
     pub second: Option<SecondGroup>,
+    /// Whether the drives of the second group are flash: the pool has a tier.
+    pub has_tier: bool,
     /// A flash read cache.
     pub flash_cache: Option<FlashCacheConfig>,
     /// Its volumes.
@@ -244,6 +248,24 @@ pub enum Admin {
         /// The group.
         group: u32,
     },
+    /// Says where a volume is to lie.
+    PlaceVolume {
+        /// Its number.
+        volume: usize,
+        /// Where.
+        place: VolumePlace,
+    },
+    /// Pins a part of a volume.
+    PinVolume {
+        /// Its number.
+        volume: usize,
+        /// The part, in bytes.
+        bytes: Range<u64>,
+        /// Where it is to lie.
+        place: VolumePlace,
+        /// When the pin ends, in seconds since the world began, or 0.
+        until_s: u64,
+    },
     /// Makes a volume smaller.
     ShrinkVolume {
         /// Its name.
@@ -282,6 +304,10 @@ impl Admin {
             Admin::SizeFlashCache { chunklets } => format!("flash cache of {chunklets} chunklets a drive"),
             Admin::MoveExtents { volume, first, count, group } => {
                 format!("move {count} extents of volume {volume} from {first} on to group {group}")
+            }
+            Admin::PlaceVolume { volume, place } => format!("place volume {volume}: {}", place.text()),
+            Admin::PinVolume { volume, bytes, place, until_s } => {
+                format!("pin {bytes:?} of volume {volume}: {} until {until_s}", place.text())
             }
             Admin::ShrinkVolume { name, sectors } => format!("shrink volume {name} to {sectors} sectors"),
             Admin::DeleteVolume { name } => format!("delete volume {name}"),
@@ -324,6 +350,8 @@ pub struct Status {
     pub unrecoverable: u64,
     /// Space that is allocated to volumes, in sectors, where volumes are thin.
     pub used_sectors: Option<u64>,
+    /// By volume, where it is to lie.
+    pub places: Vec<VolumePlace>,
 }
 
 /// A system under test.

@@ -336,6 +336,7 @@ impl Store {
             scrub_repaired: self.scrub_repaired.get(),
             unrecoverable: self.unrecoverable.get(),
             used_sectors: None,
+            places: Vec::new(),
         }
     }
 
@@ -387,6 +388,8 @@ impl Store {
             | Admin::CloneVolume { .. }
             | Admin::SwitchVolume { .. }
             | Admin::SwitchPool { .. }
+            | Admin::PlaceVolume { .. }
+            | Admin::PinVolume { .. }
             | Admin::SizeFlashCache { .. }
             | Admin::MoveExtents { .. }
             | Admin::ShrinkVolume { .. }
