@@ -52,6 +52,8 @@ enum Bench {
     Cache(bench::cache::Options),
     /// Loads that caches suffer from, on modelled drives with caches and without
     Curves(bench::curves::Options),
+    /// Disks only, with a read cache on flash, with a tier, and with both, in virtual time
+    Tier(bench::tier::Options),
     /// A file through NBD beside fio's io_uring on the same file
     File(bench::file::Options),
     /// Simulated host I/Os per second of processor time
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         Task::Bench(Bench::Nbd(options)) => bench::nbd::run(&options),
         Task::Bench(Bench::Cache(options)) => bench::cache::run(&options),
         Task::Bench(Bench::Curves(options)) => bench::curves::run(&options),
+        Task::Bench(Bench::Tier(options)) => bench::tier::run(&options),
         Task::Bench(Bench::File(options)) => bench::file::run(&options),
         Task::Bench(Bench::Virtual(options)) => bench::virtual_time::run(&options),
         Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),

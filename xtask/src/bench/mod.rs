@@ -16,6 +16,7 @@ mod served;
 pub(crate) mod small_writes;
 pub(crate) mod stats;
 mod through_nbd;
+pub(crate) mod tier;
 pub(crate) mod virtual_time;
 
 use std::path::Path;

@@ -1,0 +1,141 @@
+//! `cargo xtask bench tier`: disks alone, with a read cache on flash, with the same flash as a tier, and with both halves of it, on
+//! modelled drives in virtual time.
+//!
+//! What processors do takes no virtual time, so what is compared is what drives do. The last load, with nothing hot, compares the
+//! processor time of the simulation with the tier and without.
+
+mod array;
+mod page;
+mod scene;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use self::array::Flash;
+use self::scene::{Figures, SCENES, Scene};
+use super::{judge_at_least, judge_at_most, table, write};
+use crate::error::BenchError;
+use crate::machine;
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Simulate a quarter of the time, of the first scene alone
+    #[arg(long)]
+    short: bool,
+    /// Only loads whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Draw requests and latency over time into this HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Of the drives' reads, those that flash serves within ten minutes after the hot set has moved.
+const SHARE_LEAST: f64 = 0.85;
+/// What the array with a tier brings at least in every interval, by what disks alone bring.
+const WORST_LEAST: f64 = 0.95;
+/// The 99th percentile while extents move, by that of disks alone.
+const P99_MOST: f64 = 1.25;
+/// What the tier takes of processor time where nothing is hot.
+const PROCESSOR_MOST: f64 = 0.02;
+
+/// A scene with each kind of flash.
+struct Compared {
+    scene: &'static Scene,
+    all: Vec<(Flash, Figures)>,
+}
+
+impl Compared {
+    fn of(&self, flash: Flash) -> Option<&Figures> {
+        self.all.iter().find(|(own, _)| *own == flash).map(|(_, figures)| figures)
+    }
+}
+
+/// Runs it and prints.
+pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
+    println!("{}", machine::describe());
+    println!("{}", array::sizes());
+    let only = options.only.as_deref().unwrap_or_default();
+    let wanted = SCENES.iter().filter(|scene| scene.name.contains(only));
+    let wanted: Vec<&'static Scene> = wanted.take(if options.short { 1 } else { SCENES.len() }).collect();
+    if wanted.is_empty() {
+        return Err(BenchError::Failed("no load has such a name".into()));
+    }
+    let mut compared = Vec::new();
+    for scene in wanted {
+        let mut all = Vec::new();
+        for flash in scene.kinds {
+            all.push((*flash, scene.simulate(*flash, options.short)?));
+            eprintln!("{}: {} done", scene.name, flash.name());
+        }
+        compared.push(Compared { scene, all });
+    }
+    compared.iter().for_each(print);
+    if let Some(path) = &options.html {
+        write(path, &page::render(&compared)?)?;
+        eprintln!("charts: {}", path.display());
+    }
+    Ok(())
+}
+
+fn print(compared: &Compared) {
+    println!("\n{}", compared.scene.name);
+    let mut rows = table(&["flash", "IOPS", "mean ms", "p99 ms", "reads on flash", "moved", "flash written"]);
+    for (flash, figures) in &compared.all {
+        rows.add_row([
+            flash.name().to_owned(),
+            format!("{:.0}", figures.iops),
+            format!("{:.2}", figures.mean_ms),
+            format!("{:.1}", figures.p99_ms),
+            format!("{:.1} %", figures.reads_on_flash * 100.0),
+            format!("{}", figures.moved),
+            format!("{:.1} GiB", figures.flash_written_gib),
+        ]);
+    }
+    println!("{}", rows.trim_fmt());
+    for line in compared.aims() {
+        println!("  {line}");
+    }
+}
+
+impl Compared {
+    /// What was aimed at, and what came of it.
+    fn aims(&self) -> Vec<String> {
+        let (Some(alone), Some(tier)) = (self.of(Flash::None), self.of(Flash::Tier)) else {
+            return Vec::new();
+        };
+        let worst = tier.worst_against(alone);
+        let mut lines = vec![format!(
+            "tier, worst interval by disks alone: {worst:.2} (>= {WORST_LEAST}: {})",
+            judge_at_least(worst, WORST_LEAST)
+        )];
+        if let Some(while_moving) = tier.p99_while_moving_ms {
+            let ratio = while_moving / alone.p99_ms;
+            lines.push(format!(
+                "tier, p99 while extents move by that of disks alone: {ratio:.2} (<= {P99_MOST}: {})",
+                judge_at_most(ratio, P99_MOST)
+            ));
+        }
+        if self.scene.is_shifted {
+            let share = tier.reads_on_flash_at_end;
+            lines.push(format!(
+                "tier, reads on flash ten minutes after the hot set has moved: {:.1} % (>= {:.0} %: {})",
+                share * 100.0,
+                SHARE_LEAST * 100.0,
+                judge_at_least(share, SHARE_LEAST)
+            ));
+        }
+        if self.scene.is_cold() {
+            let more = tier.processor_s / alone.processor_s - 1.0;
+            lines.push(format!(
+                "tier, processor time beyond that of disks alone: {:.1} % (<= {:.0} %: {})",
+                more * 100.0,
+                PROCESSOR_MOST * 100.0,
+                judge_at_most(more, PROCESSOR_MOST)
+            ));
+        }
+        lines
+    }
+}
