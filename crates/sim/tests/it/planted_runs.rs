@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 54] = [
+const KNOWN: [(PlantedBug, u64); 57] = [
     (PlantedBug::CutFullLog, 26),
     (PlantedBug::AckBeforeMirror, 10),
     (PlantedBug::SkipFlushBeforeRelease, 0),
@@ -36,6 +36,9 @@ const KNOWN: [(PlantedBug, u64); 54] = [
     (PlantedBug::DelayWhenNothingIsDirty, 77_100_015),
     (PlantedBug::IntentsOfWrongGroup, 19),
     (PlantedBug::DiscardBeforeUnmapStable, 3),
+    (PlantedBug::FreeBeforeMoveStable, 2),
+    (PlantedBug::WriteOldPlaceDuringMove, 0),
+    (PlantedBug::PinForgotten, 0),
     (PlantedBug::TrustGivenUpPage, 11),
     (PlantedBug::BelieveNewPlaceEarly, 201),
     (PlantedBug::WritesGoToNewPlace, 544),
