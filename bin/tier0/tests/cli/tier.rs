@@ -131,7 +131,7 @@ fn by_hand_it_goes_where_it_is_told_or_one_is_told_why_not() {
     let (array, served) = served(directory.path(), "");
     let array = array.as_str();
     load(&served.uri, &["--read", "0", "--pattern", "sequential", "--block", "256KiB", "--ios", "256"]);
-    assert!(status(array)["pools"][0].get("tier").is_none(), "nobody has asked for one");
+    assert!(status(array)["pools"][0].get("tier").is_none(), "nothing was placed");
     let done =
         succeed(&["volume", "pin", array, "lun0", "--range", "8MiB..12MiB", "--to", "fast", "--until", "1h"]);
     assert!(done.contains("pinned 4MiB of volume lun0 to the fast group"), "{done}");

@@ -163,7 +163,7 @@ impl Balance {
         let core = self.core(number);
         let permit = core.mover.enter(purpose).await;
         let Some(from) = core.slot_elsewhere(extent, group) else { return Begun::NotNeeded };
-        // What is reserved for an extent that comes home is its own; any other takes what nobody has reserved.
+        // What is reserved for an extent that comes home is its own; any other takes what is not reserved.
         let claim = Claim { group, thin: !core.is_reserved_in(extent, group) };
         let Some(to) = self.space.core(number).allocate_slots(claim, None).await.pop() else {
             return Begun::NoRoom;

@@ -2,8 +2,8 @@
 //! says.
 //!
 //! A round takes five seconds: shards report the heat of their extents; it is chosen what moves; extents move, no faster than hosts
-//! tolerate; for the last second nothing moves, so that what hosts wait for can be compared. A pool in which nobody has placed
-//! anything has no rounds, and its shards count nothing.
+//! tolerate; for the last second nothing moves, so that what hosts wait for can be compared. A pool in which no volume is
+//! placed has no rounds, and its shards count nothing.
 
 pub(crate) mod groups;
 pub(crate) mod history;

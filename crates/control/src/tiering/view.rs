@@ -23,7 +23,7 @@ use crate::volumes::lifecycle::Meant;
 const MOVES_TOLD: usize = 32;
 
 impl Tiering {
-    /// How the tier of a pool does; `None` if it has none that anyone uses.
+    /// How the tier of a pool does; `None` if nothing is placed and no plan was asked for.
     pub(crate) fn status(&self, number: usize) -> Option<TierStatus> {
         let core = self.core(number);
         core.counted_since.get()?;

@@ -76,8 +76,8 @@ pub fn choose<K: Copy>(
 
 /// The least value of an extent that may take the place of one of this value.
 fn worth_swapping(victim: f64, costs: MoveCosts) -> f64 {
-    // The variance of a count whose parts have the weights of their age is half of its mean. With x for the value that is
-    // looked for, x - victim = DEVIATIONS * sqrt((x + victim) / 2).
+    // The variance of a count whose parts have the weights of their age is half of its mean. With x for the value in
+    // question, x - victim = DEVIATIONS * sqrt((x + victim) / 2).
     let square = DEVIATIONS * DEVIATIONS / 2.0;
     let noise = square / 2.0 + (square * square / 4.0 + 2.0 * square * victim).sqrt();
     (victim + noise).max(MARGIN * victim).max(victim + GAIN * (costs.promotion + costs.demotion))
