@@ -40,6 +40,8 @@ pub struct Channel {
     /// Whether its client has ever asked for anything.
     has_asked: Cell<bool>,
     pub(crate) activity: Activity,
+    /// Whether its client has gone without a word.
+    has_left: Cell<bool>,
     cut_off: Cell<Option<CutOff>>,
 }
 
@@ -55,6 +57,7 @@ impl Channel {
             in_turn: Cell::new(0),
             has_asked: Cell::new(false),
             activity: Activity::new(world),
+            has_left: Cell::new(false),
             cut_off: Cell::new(None),
         }
     }
@@ -134,6 +137,16 @@ impl Channel {
 
     pub(crate) fn is_broken(&self) -> bool {
         self.flow.is_broken()
+    }
+
+    /// The client has gone without asking for the end: what waits for its turn does not begin any more.
+    pub fn client_left(&self) {
+        self.has_left.set(true);
+    }
+
+    /// Whether there is no client that waits for anything.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.has_left.get() || self.is_broken()
     }
 
     /// Whether replies wait for the peer to take them.

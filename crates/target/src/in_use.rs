@@ -41,7 +41,7 @@ impl<T: BlockTarget> InUse<T> {
     /// Waits until a request that moves so many sectors may begin. One whose client has gone meanwhile does not: the client that
     /// comes next must not find its own writes overwritten.
     async fn admitted(&self, sectors: u64) -> Result<(), IoError> {
-        let is_gone = || self.channel.is_broken();
+        let is_gone = || self.channel.is_abandoned();
         match self.export.target.admit(sectors, &is_gone).await {
             true => Ok(()),
             false => Err(IoError::Gone),

@@ -84,6 +84,7 @@ impl<'a, T: BlockTarget + 'static> Reader<'a, T> {
         result: Result<(), tier0_world::IoError>,
         between_messages: bool,
     ) -> Result<(), ConnectionError> {
+        self.client.channel.client_left();
         let incoming = self.incoming.take();
         let between_messages = between_messages && incoming.is_none();
         incoming.into_iter().for_each(Incoming::truncated);
@@ -99,6 +100,7 @@ impl<'a, T: BlockTarget + 'static> Reader<'a, T> {
             match result {
                 Ok(count @ 1..) => self.stream.payload_received(count as u32),
                 result => {
+                    self.client.channel.client_left();
                     self.incoming.take().into_iter().for_each(Incoming::truncated);
                     result?;
                     return Err(ConnectionError::Truncated("a write"));
