@@ -34,6 +34,7 @@ impl Tiering {
             let there = state.away_of(volume.number).filter(|(group, _)| *group == groups.fast);
             there.map(|(_, count)| count).sum()
         };
+        let used = state.used_slot_count_of(groups.fast);
         let last = core.last.borrow();
         let round = last.as_ref();
         let tier = state.tier();
@@ -42,8 +43,9 @@ impl Tiering {
             is_on: tier.is_on,
             rate_bytes_per_s: Some(tier.rate_bytes_per_s).filter(|rate| *rate > 0),
             fast_bytes: bytes(state.slot_count_of(groups.fast)),
-            fast_used_bytes: bytes(state.used_slot_count_of(groups.fast)),
-            fast_promoted_bytes: bytes(state.volumes().map(away).sum()),
+            fast_used_bytes: bytes(used),
+            // Clones have some of them together.
+            fast_promoted_bytes: bytes(state.volumes().map(away).sum::<u64>().min(used)),
             cutoff: round.and_then(|round| round.cutoff),
             share_on_fast: round.and_then(|round| round.share_on_fast()),
             moves_wanted: round.map_or(0, |round| round.wanted.len() as u64),
