@@ -18,6 +18,7 @@ mod history;
 mod holder;
 mod kept;
 mod logging;
+mod moment;
 mod mounting;
 mod output;
 mod patience;

@@ -365,8 +365,5 @@ pub(crate) async fn announce_epochs(
 
 /// Whether the drives of a group of sets are slower than flash.
 pub(crate) fn is_slow(state: &PoolState, group: u32) -> bool {
-    let mut own = state.members_by_place().filter(|(place, member)| {
-        member.is_active() && state.has_columns(*place) && (!state.has_groups() || member.group == group)
-    });
-    own.any(|(_, member)| member.class == DriveClass::Disk)
+    state.data_classes(group).any(|class| class == DriveClass::Disk)
 }

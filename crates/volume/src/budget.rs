@@ -12,7 +12,7 @@
 //! Two shards that take at the same instant may be told the same start. Both are paid for, so the next one waits longer: a
 //! ceiling is exceeded by one request for each further shard at most, and never twice in a row.
 //!
-//! What it does not do: it does not ask for the time, and it does not wait.
+//! The budget reads no clock and does not wait: the caller gives the time, and waits until the start that it gets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jiff::{Span, SpanRelativeTo, Timestamp, civil, tz};
+use jiff::Timestamp;
 use tier0_api::Severity;
 use tier0_description::{Description, Remnant, moved_events};
 use tier0_units::counted;
 
 use crate::failure::Failure;
 use crate::history::{self, FileId, KeptEvent, read};
+use crate::moment::moment;
 use crate::output::{json, json_line, print, wrapped};
 
 const EXAMPLES: &str = "\
@@ -62,18 +63,8 @@ enum Level {
 }
 
 /// A time before now, or one of the calendar.
-#[expect(clippy::disallowed_methods, reason = "the time of people, not the engine's")]
 fn parse_since(text: &str) -> Result<Timestamp, String> {
-    let at = text.parse::<Timestamp>().ok().or_else(|| {
-        let civil: civil::DateTime = text.parse().ok()?;
-        tz::TimeZone::UTC.to_timestamp(civil).ok()
-    });
-    let before = || {
-        let span: Span = text.parse().ok()?;
-        let time = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
-        Timestamp::now().checked_sub(time.abs()).ok()
-    };
-    at.or_else(before).ok_or_else(|| {
+    moment(text, |now, age| now.checked_sub(age).ok()).ok_or_else(|| {
         "use an age, as in \"90s\" or \"2h 30m\", or a UTC time, as in 2026-11-24T18:00".to_owned()
     })
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Scene, Served, file, json as asked, refuse, run, succeed, text};
+use crate::support::{Scene, Served, file, json, refuse, run, succeed, text};
 
 /// The ceilings of the first volume, as status tells.
 fn ceilings_of(array: &str) -> Value {
-    asked(&["status", array])["pools"][0]["volumes"][0]["ceilings"].clone()
+    json(&["status", array])["pools"][0]["volumes"][0]["ceilings"].clone()
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn ceilings_are_set_while_the_array_serves_and_stay_so() {
     assert!(run(&["status", array]).stdout.contains("500 IOPS, 100 MB/s, burst 1 s"));
 
     succeed(&["load", scene.uri(), "--read", "100", "--block", "8KiB", "--ios", "1500"]);
-    let throttling = &asked(&["iostat", array])["pools"][0]["throttling"][0];
+    let throttling = &json(&["iostat", array])["pools"][0]["throttling"][0];
     assert_eq!((&throttling["volume"], &throttling["ceilings"]), (&json!("lun0"), &known));
     assert!(throttling["requests"].as_u64() > Some(0), "{throttling}");
     assert!(run(&["iostat", array]).stdout.contains("lun0: at most 500 IOPS, 100 MB/s, burst 1 s; "));
@@ -34,7 +34,7 @@ fn ceilings_are_set_while_the_array_serves_and_stay_so() {
     let file_of = array.to_owned();
     let directory = scene.stop_and_keep();
     let array = file_of.as_str();
-    let stored = asked(&["volume", "list", array]);
+    let stored = json(&["volume", "list", array]);
     let left = json!({ "iops_max": 500, "mbps_max": null, "burst_seconds": 1 });
     assert_eq!((&stored["source"], &stored["volumes"][0]["ceilings"]), (&json!("drives"), &left));
     let served = Served::start(std::path::Path::new(array), directory.path());

@@ -223,7 +223,7 @@ fn what_cannot_be_is_refused_with_the_bytes_that_lack() {
     });
 }
 
-/// A flash group that is full takes what is hotter in the place of what has cooled, and equally hot extents stay where they are.
+/// In a full flash group a hotter extent replaces a cold one. Equally hot extents do not replace each other.
 #[test]
 fn a_full_group_keeps_what_is_hottest_without_thrashing() {
     let array = Drives::described(describe(), 6, 1, 94);

@@ -40,22 +40,14 @@ impl TierGroups {
 /// The slow groups of a pool, with their costs.
 pub(crate) fn slow_groups(pool: &Pool, state: &PoolState) -> BTreeMap<u32, GroupCost> {
     let groups = 0..state.groups().len() as u32;
-    let slow = groups.filter(|group| classes_of(state, *group).any(|class| class == DriveClass::Disk));
+    let slow = groups.filter(|group| state.data_classes(*group).any(|class| class == DriveClass::Disk));
     slow.map(|group| (group, cost_of(pool, state, group))).collect()
 }
 
 /// Whether all drives that hold data of a group are flash.
 fn is_fast(state: &PoolState, group: u32) -> bool {
-    let mut classes = classes_of(state, group).peekable();
+    let mut classes = state.data_classes(group).peekable();
     classes.peek().is_some() && classes.all(|class| class == DriveClass::Flash)
-}
-
-/// The classes of the drives that hold data of a group.
-fn classes_of(state: &PoolState, group: u32) -> impl Iterator<Item = DriveClass> {
-    let is_own = move |(place, member): &(u32, &tier0_pool::Member)| {
-        member.is_active() && state.has_columns(*place) && (!state.has_groups() || member.group == group)
-    };
-    state.members_by_place().filter(is_own).map(|(_, member)| member.class)
 }
 
 fn cost_of(pool: &Pool, state: &PoolState, group: u32) -> GroupCost {

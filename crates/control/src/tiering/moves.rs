@@ -97,22 +97,26 @@ impl Tiering {
             let mut begun = self.balance.begin_placing(number, one.extent, group, how).await;
             if matches!(begun, Begun::NoRoom) {
                 // What makes room may be under way.
-                moved += self.end_of(number, std::mem::take(&mut under_way)).await;
+                moved += self.end_of((number, groups.fast), std::mem::take(&mut under_way)).await;
                 begun = self.balance.begin_placing(number, one.extent, group, how).await;
             }
             if let Begun::UnderWay(task) = begun {
                 under_way.push((*one, task));
             }
         }
-        moved + self.end_of(number, under_way).await
+        moved + self.end_of((number, groups.fast), under_way).await
     }
 
-    /// Waits for moves, and remembers them; how many have moved.
-    async fn end_of(&self, number: usize, moves: Vec<(Wanted, impl Future<Output = bool>)>) -> u64 {
+    /// Waits for moves between a fast group and others, and remembers them; how many have moved.
+    async fn end_of(
+        &self,
+        (number, fast): (usize, u32),
+        moves: Vec<(Wanted, impl Future<Output = bool>)>,
+    ) -> u64 {
         let core = self.core(number);
         let ends = moves.into_iter().map(|(wanted, end)| async move {
             let has_moved = end.await;
-            core.note_end(&wanted, has_moved, self.world.now());
+            core.note_end(&wanted, fast, has_moved, self.world.now());
             u64::from(has_moved)
         });
         join_all(ends).await.into_iter().sum()
@@ -120,7 +124,7 @@ impl Tiering {
 }
 
 impl TierPool {
-    fn note_end(&self, wanted: &Wanted, has_moved: bool, at: Nanos) {
+    fn note_end(&self, wanted: &Wanted, fast: u32, has_moved: bool, at: Nanos) {
         let mut history = self.history.borrow_mut();
         if !has_moved {
             return history.add_failure();
@@ -129,8 +133,7 @@ impl TierPool {
         let bytes = self.metadata.state().geometry().extent_sectors * SECTOR_BYTES;
         history.add(Made { at, extent, to_fast, reason, value }, bytes);
         if to_fast {
-            let all =
-                TierGroups::of(self).map_or(0, |groups| self.metadata.state().slot_count_of(groups.fast));
+            let all = self.metadata.state().slot_count_of(fast);
             self.allowance.borrow_mut().spend(all);
         }
     }

@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(keys(&choice.promotions), [0, 1]);
         assert_eq!((choice.demotions.len(), choice.cutoff), (0, 18.0));
         let choice = choose(&all(&[100.0; 9]), &all(&[3.0]), room, COSTS, 100);
-        assert_eq!(keys(&choice.promotions), [0, 1, 2, 3], "the last in the place of the cold one");
+        assert_eq!(keys(&choice.promotions), [0, 1, 2, 3], "the last one replaces the cold one");
         assert_eq!(keys(&choice.demotions), [0]);
     }
 

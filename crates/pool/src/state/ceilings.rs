@@ -40,7 +40,7 @@ impl Ceilings {
 }
 
 impl CeilingsChange {
-    /// What becomes of ceilings. Without any, there is no burst.
+    /// The ceilings after the change. Where both ceilings are lifted, the burst is removed too.
     pub fn of(self, known: Ceilings) -> Ceilings {
         let changed = Ceilings {
             iops_max: self.iops_max.unwrap_or(known.iops_max),

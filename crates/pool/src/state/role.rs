@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::state::{ColumnMove, Member, Owner, PoolState};
+use crate::state::{ColumnMove, DriveClass, Member, Owner, PoolState};
 
 /// What a drive is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,14 @@ impl PoolState {
                 self.has_columns(member) || !holds_log() && self.flash_cache().on(member).is_none()
             }
         }
+    }
+
+    /// The classes of the active drives that hold data of a group.
+    pub fn data_classes(&self, group: u32) -> impl Iterator<Item = DriveClass> {
+        let is_own = move |(place, member): &(u32, &Member)| {
+            member.is_active() && self.has_columns(*place) && (!self.has_groups() || member.group == group)
+        };
+        self.members_by_place().filter(is_own).map(|(_, member)| member.class)
     }
 
     /// How many columns of sets a member has, those that are on their way to it included.

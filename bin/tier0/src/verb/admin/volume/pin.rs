@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use jiff::{Span, SpanRelativeTo, Timestamp, civil, tz};
 use tier0_units::ByteCount;
+
+use crate::moment::moment;
 
 /// Reads a range of offsets, as `0..4GiB`.
 ///
@@ -28,19 +29,11 @@ pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
 ///
 /// # Errors
 /// It is neither.
-#[expect(clippy::disallowed_methods, reason = "the time of people, not the engine's")]
 pub(super) fn until(text: &str) -> Result<u64, String> {
-    let at = text.parse::<Timestamp>().ok().or_else(|| {
-        let civil: civil::DateTime = text.parse().ok()?;
-        tz::TimeZone::UTC.to_timestamp(civil).ok()
-    });
-    let after = || {
-        let span: Span = text.parse().ok()?;
-        let time = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
-        Timestamp::now().checked_add(time.abs()).ok()
-    };
-    let time = at.or_else(after).and_then(|time| u64::try_from(time.as_second()).ok());
-    time.ok_or_else(|| "use a time from now, as in \"8h\", or a UTC time, as in 2026-11-24T18:00".to_owned())
+    let time = moment(text, |now, span| now.checked_add(span).ok());
+    let unix_s = time.and_then(|time| u64::try_from(time.as_second()).ok());
+    unix_s
+        .ok_or_else(|| "use a time from now, as in \"8h\", or a UTC time, as in 2026-11-24T18:00".to_owned())
 }
 
 #[cfg(test)]
