@@ -60,18 +60,13 @@ pub(crate) fn of_group_bytes(state: &PoolState) -> u64 {
     if state.has_groups() { OF_GROUP_BYTES } else { 0 }
 }
 
-/// What the groups take, and that drives, batches and volumes say theirs, these members among them that are kept room for.
-fn groups_bytes(state: &PoolState, kept: u64) -> u64 {
+/// What the groups take where they have names, and that drives, batches and volumes say theirs, those among them that are kept
+/// room for.
+pub(crate) fn groups_bytes(state: &PoolState) -> u64 {
     let inventory = &state.inventory;
     let of_group = inventory.members.len() + inventory.batches.len() + inventory.volumes.len();
-    match state.has_groups() {
-        true => {
-            COUNT_BYTES
-                + state.groups().iter().map(group_bytes).sum::<u64>()
-                + (of_group as u64 + kept) * OF_GROUP_BYTES
-        }
-        false => 0,
-    }
+    let groups = state.groups().iter().map(group_bytes).sum::<u64>();
+    COUNT_BYTES + groups + (of_group as u64 + GROUPED_KEPT) * OF_GROUP_BYTES
 }
 
 /// What the first volume of another one's family takes besides itself: that every volume says its place in a family, and room
@@ -125,7 +120,7 @@ pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
     2 * TEXT_LENGTH_BYTES
         + texts as u64
         + GEOMETRY_FIXED_BYTES
-        + groups_bytes(state, GROUPED_KEPT)
+        + if state.has_groups() { groups_bytes(state) } else { 0 }
         + COUNTERS_BYTES
         + COUNTS_BYTES
         + inventory.members.iter().map(member_bytes).sum::<u64>()

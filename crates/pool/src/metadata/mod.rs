@@ -27,6 +27,7 @@ mod commit;
 mod core;
 mod create;
 mod fronts;
+mod groups;
 mod journal;
 mod labels;
 mod lineage;

@@ -106,6 +106,13 @@ pub enum MetaRecord {
     },
     /// There is one more group of sets, without sets yet; its number is the next one.
     GroupAdded(SetGroup),
+    /// A group of sets has another name; the only one of a pool gets one before others join it.
+    GroupNamed {
+        /// Its number.
+        group: u32,
+        /// Its name.
+        name: String,
+    },
     /// A column is being rebuilt on a free chunklet, nothing of it yet; a rebuild under way starts again there.
     ColumnRebuilding {
         /// The set.
@@ -142,6 +149,13 @@ pub enum MetaRecord {
     VolumeDeleted {
         /// Its number.
         volume: u32,
+    },
+    /// The volumes of a family are of another group of sets. What they have written lies where it is.
+    FamilyGroupChanged {
+        /// The number of the family.
+        family: u32,
+        /// The group that they are of.
+        group: u32,
     },
     /// A volume has another size; what lies behind a smaller one is unmapped before.
     VolumeResized {

@@ -45,6 +45,7 @@ impl PoolState {
                 self.add_sets(columns, sets_per_band, group);
             }
             MetaRecord::GroupAdded(group) => self.inventory.groups.push(group),
+            MetaRecord::GroupNamed { group, name } => self.inventory.groups[group as usize].name = name,
             MetaRecord::ColumnRebuilding { set, column, target } => {
                 self.start_rebuild(set, column, target, RebuildSource::Lost);
             }
@@ -56,6 +57,7 @@ impl PoolState {
             }
             MetaRecord::VolumeCreated(volume) => self.create_volume(volume),
             MetaRecord::VolumeDeleted { volume } => self.delete_volume(volume),
+            MetaRecord::FamilyGroupChanged { family, group } => self.change_family_group(family, group),
             MetaRecord::VolumeResized { volume, sectors } => {
                 self.volume_mut(volume).sectors = sectors;
                 let behind = self.extents_of(sectors) as u32..u32::MAX;
@@ -177,7 +179,7 @@ impl PoolState {
         }
     }
 
-    fn volume_mut(&mut self, volume: u32) -> &mut Volume {
+    pub(super) fn volume_mut(&mut self, volume: u32) -> &mut Volume {
         self.inventory.volumes.get_mut(&volume).expect("checked")
     }
 

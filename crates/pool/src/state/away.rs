@@ -24,6 +24,18 @@ impl Away {
         }
     }
 
+    /// A volume with so many extents is of another group from now on.
+    pub(crate) fn change_home(&mut self, volume: u32, extents: u64, before: u32, now: u32) {
+        if before == now {
+            return;
+        }
+        let at_home = extents - self.of(volume).map(|(_, count)| count).sum::<u64>();
+        self.0.remove(&(volume, now));
+        if at_home > 0 {
+            self.0.insert((volume, before), at_home);
+        }
+    }
+
     fn of(&self, volume: u32) -> impl Iterator<Item = (u32, u64)> {
         self.0.range((volume, 0)..=(volume, u32::MAX)).map(|((_, group), count)| (*group, *count))
     }

@@ -65,6 +65,11 @@ impl PoolState {
                 self.check_group_added(group)?;
                 self.check_growth(checkpoint::group_bytes(group), 0, 0)
             }
+            MetaRecord::GroupNamed { group, name } => {
+                self.check_group_named(*group, name)?;
+                let first = if self.has_groups() { 0 } else { checkpoint::groups_bytes(self) };
+                self.check_growth(first + name.len() as u64, 0, 0)
+            }
             MetaRecord::ColumnRebuilding { set, column, target } => {
                 self.check_rebuilding(*set, *column, *target)?;
                 self.check_room(checkpoint::rebuild_bytes(self.group_of(*set)))
@@ -79,6 +84,7 @@ impl PoolState {
             }
             MetaRecord::VolumeCreated(volume) => self.check_volume_created(volume),
             MetaRecord::VolumeDeleted { volume } => self.check_volume(*volume).map(|_| ()),
+            MetaRecord::FamilyGroupChanged { family, group } => self.check_family_group(*family, *group),
             MetaRecord::VolumeResized { volume, sectors } => self.check_resized(*volume, *sectors),
             MetaRecord::VolumeRenamed { volume, name } => {
                 self.check_volume(*volume)?;

@@ -52,7 +52,7 @@ impl PoolState {
     }
 
     /// The volumes of a family.
-    fn family(&self, family: u32) -> impl Iterator<Item = &Volume> {
+    pub fn family(&self, family: u32) -> impl Iterator<Item = &Volume> {
         self.volumes().filter(move |volume| volume.family() == family)
     }
 
@@ -117,6 +117,43 @@ impl PoolState {
         match is_known || self.inventory.volumes.contains_key(&volume.number) {
             true => Ok(()),
             false => fail("its family has no volume any more"),
+        }
+    }
+
+    /// Whether the volumes of a family can be of this group: what a thick one has not written there must find room.
+    pub(super) fn check_family_group(&self, family: u32, group: u32) -> Result<(), MetaError> {
+        self.check_group(group)?;
+        if !self.is_mixed() {
+            let fact = format!(
+                "volumes of family {family} change their group in a pool whose extents keep to theirs"
+            );
+            return Err(MetaError::Contradiction { fact });
+        }
+        let mut has_volumes = false;
+        for volume in self.family(family) {
+            has_volumes = true;
+            if volume.group != group && !volume.thin {
+                self.check_space(group, self.wanted_in(volume, group))?;
+            }
+        }
+        if has_volumes { Ok(()) } else { Err(MetaError::NoVolume { volume: family }) }
+    }
+
+    /// The slots that a volume would take or have reserved in another group than its own, beside those that it has there.
+    pub fn wanted_in(&self, volume: &Volume, group: u32) -> u64 {
+        let there =
+            self.away_of(volume.number).find(|(other, _)| *other == group).map_or(0, |(_, count)| count);
+        let all =
+            if volume.thin { self.mapped_extents(volume.number) } else { self.extents_of(volume.sectors) };
+        all - there
+    }
+
+    pub(super) fn change_family_group(&mut self, family: u32, group: u32) {
+        let numbers: Vec<u32> = self.family(family).map(|volume| volume.number).collect();
+        for number in numbers {
+            let mapped = self.mapped_extents(number);
+            let before = std::mem::replace(&mut self.volume_mut(number).group, group);
+            self.away.change_home(number, mapped, before, group);
         }
     }
 

@@ -98,6 +98,15 @@ impl PoolState {
         self.check_group_shape(group)
     }
 
+    pub(super) fn check_group_named(&self, group: u32, name: &str) -> Result<(), MetaError> {
+        check::name("group", name)?;
+        self.check_group(group)?;
+        match self.group_named(name) {
+            Some(_) => Err(MetaError::Exists { what: "group", name: name.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
     /// Whether sets of a group can be made of the pool's chunklets.
     pub(super) fn check_group_shape(&self, group: &SetGroup) -> Result<(), MetaError> {
         let SetGroup { raid, slots_per_set, spare_chunklets, .. } = group.clone();

@@ -47,12 +47,17 @@ impl PoolState {
         self.free_slot_count_of(group).saturating_sub(self.reserved_slot_count_of(group))
     }
 
+    /// How many extents of a volume have slots.
+    pub fn mapped_extents(&self, volume: u32) -> u64 {
+        self.maps.get(&volume).map_or(0, ExtentMap::count)
+    }
+
     /// Extents of a thick volume that have no slot in its group.
     fn reserved_by(&self, volume: &Volume) -> u64 {
         if volume.thin {
             return 0;
         }
-        let mapped = self.maps.get(&volume.number).map_or(0, ExtentMap::count);
+        let mapped = self.mapped_extents(volume.number);
         let away: u64 = self.away_of(volume.number).map(|(_, count)| count).sum();
         self.extents_of(volume.sectors) - (mapped - away)
     }

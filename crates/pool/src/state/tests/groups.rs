@@ -281,3 +281,53 @@ fn each_group_has_a_lane_of_the_log_for_good_or_none_has() {
     assert!(matches!(refused(&state, placed(2, 1)), MetaError::BadLog { .. }));
     state.verify().expect("sound");
 }
+
+/// A pool of one group without a name gets a name for it and another group, and the other way round is refused.
+#[test]
+fn a_pool_of_one_group_gets_another() {
+    let mut state = empty(4);
+    let other = SetGroup { name: "flash".to_owned(), ..state.groups()[0].clone() };
+    let named = |group: u32, name: &str| MetaRecord::GroupNamed { group, name: name.to_owned() };
+    state.check(&named(1, "disks")).expect_err("there is no such group");
+    state.check(&named(0, "")).expect_err("no name");
+    state.apply_all(&[named(0, "disks"), MetaRecord::GroupAdded(other)]).expect("a group");
+    state.verify().expect("sound");
+    assert_eq!(state.name_of_group(0), Some("disks"));
+    assert_eq!(state.name_of_group(1), Some("flash"));
+    state.check(&named(0, "flash")).expect_err("the other has it");
+}
+
+#[test]
+fn a_family_is_of_another_group_where_it_finds_room() {
+    let mut state = grouped();
+    let changed = |group| MetaRecord::FamilyGroupChanged { family: 0, group };
+    let volumes =
+        [MetaRecord::VolumeCreated(slow(0, 6, false)), MetaRecord::VolumeCreated(volume(1, 3, false))];
+    state.apply_all(&volumes).expect("they fit");
+    state.apply_all(&[MetaRecord::AllocationsReserved { end: 100 }]).expect("forward");
+    state
+        .apply_all(&[MetaRecord::map([(extent(0, 0), slot(8, 1)), (extent(0, 1), slot(9, 2))])])
+        .expect("free");
+    assert!(
+        matches!(refused(&state, changed(0)), MetaError::Contradiction { .. }),
+        "extents keep to their groups"
+    );
+    state.apply_all(&[MetaRecord::GroupsMixed {}]).expect("there are two");
+    assert!(matches!(refused(&state, changed(0)), MetaError::NoSpace { wanted: 6, free: 5 }));
+    state.apply_all(&[MetaRecord::VolumeDeleted { volume: 1 }]).expect("there");
+    state.apply_all(&[changed(0)]).expect("there is room now");
+    state.verify().expect("sound");
+    assert_eq!(state.away_of(0).collect::<Vec<_>>(), [(SLOW, 2)]);
+    assert_eq!((state.reserved_slot_count_of(0), state.reserved_slot_count_of(SLOW)), (6, 0));
+    // One of its extents comes after it, and the volume goes back.
+    let moved = MetaRecord::moves([(&[extent(0, 0)][..], Some(slot(3, 3)))]);
+    state.apply_all(&moved).expect("free");
+    state.apply_all(&[changed(SLOW)]).expect("it was there");
+    state.verify().expect("sound");
+    assert_eq!(state.away_of(0).collect::<Vec<_>>(), [(0, 1)]);
+    assert_eq!((state.reserved_slot_count_of(0), state.reserved_slot_count_of(SLOW)), (0, 5));
+    assert!(matches!(
+        refused(&state, MetaRecord::FamilyGroupChanged { family: 7, group: 0 }),
+        MetaError::NoVolume { .. }
+    ));
+}
