@@ -227,6 +227,10 @@ pub enum EventKind {
         sets: u64,
         bytes: ByteCount,
     },
+    VolumeMigrated {
+        volume: String,
+        group: String,
+    },
     GrowthStuck,
     GrowthFailed {
         error: String,
@@ -476,6 +480,7 @@ impl EventKind {
             EventKind::PoolResumed { .. } => EventId::PoolResumed,
             EventKind::HostsRefused { .. } => EventId::HostsRefused,
             EventKind::PoolGrown { .. } => EventId::PoolGrown,
+            EventKind::VolumeMigrated { .. } => EventId::VolumeMigrated,
             EventKind::GrowthStuck => EventId::GrowthStuck,
             EventKind::GrowthFailed { .. } => EventId::GrowthFailed,
             EventKind::Space { level: SpaceLevel::Full, .. } => EventId::SpaceFull,
@@ -552,6 +557,7 @@ impl EventKind {
             | EventKind::ScrubStopped
             | EventKind::PoolResumed { .. }
             | EventKind::PoolGrown { .. }
+            | EventKind::VolumeMigrated { .. }
             | EventKind::SpaceAvailable { .. } => Severity::Info,
         }
     }

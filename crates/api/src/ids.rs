@@ -97,6 +97,7 @@ ids! {
         PoolResumed = "pool-resumed", "The pool goes on after a pause.", "Nothing.";
         HostsRefused = "hosts-refused", "Hosts get errors, because the pool has waited too long for drives or for space.", "Bring the drives back, or free space under them.";
         PoolGrown = "pool-grown", "Sets were added to the pool after columns had moved.", "Nothing.";
+        VolumeMigrated = "volume-migrated", "All of a volume lies in the group to which it was migrated.", "Nothing.";
         GrowthStuck = "growth-stuck", "The pool cannot grow now, because no column can move.", "Look for drives that are out of service, then grow the pool again.";
         GrowthFailed = "growth-failed", "The pool could not grow.", "Remove the cause, then grow the pool again.";
         SpaceFilling = "space-filling", "The pool, or a group of its sets, has reached a fill level of which the administrator wants to know.", "Add drives, or discard data.";

@@ -50,7 +50,7 @@ pub use ids::{EventId, FindingId};
 pub use io::{
     CONNECTIONS_MAX, CONNECTIONS_WITH_LATENCIES, ConnectionIo, IoReport, NamedFlushing, NamedIo, PoolIo,
 };
-pub use request::{AdminReply, AdminRequest};
+pub use request::{AdminReply, AdminRequest, GroupDrive, GroupShape};
 pub use status::{
     ConnectionsStatus, DriveClass, DriveHealth, DriveStanding, DriveState, DriveStatus, GroupStatus, Health,
     IntegrityStatus, LaneStatus, LastScrub, LogStatus, LostRange, PauseStatus, PoolStatus, RebuildPurpose,

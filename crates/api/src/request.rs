@@ -55,6 +55,23 @@ pub enum AdminRequest {
         #[serde(default)]
         class: Option<DriveClass>,
     },
+    /// Adds a group of RAID sets with its drives to a pool, and makes its first sets.
+    PoolAddGroup {
+        /// The pool.
+        pool: Option<String>,
+        /// What the group is called from now on.
+        name: String,
+        /// What the group that the pool has so far is called from now on, if it has no name.
+        #[serde(default)]
+        first_name: Option<String>,
+        /// The shape of its sets.
+        shape: GroupShape,
+        /// Its drives.
+        drives: Vec<GroupDrive>,
+        /// Overwrite what they hold.
+        #[serde(default)]
+        force: bool,
+    },
     /// Takes back a drive that was lost and answers again.
     DriveRejoin {
         /// The drive's name.
@@ -198,6 +215,13 @@ pub enum AdminRequest {
         #[cfg_attr(test, schemars(with = "u64"))]
         size: ByteCount,
     },
+    /// Moves a volume, and what is cloned from it, to another group of its pool.
+    VolumeMigrate {
+        /// The volume.
+        volume: String,
+        /// The group's name.
+        group: String,
+    },
     /// Makes a volume smaller: what it holds beyond its new size is discarded.
     VolumeShrink {
         /// The volume.
@@ -336,4 +360,42 @@ pub enum AdminReply {
     Held(String),
     /// It was tried, and something failed: the fact and the remedy.
     Failed(String),
+}
+
+/// The shape of the sets of a group; what is left out is chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GroupShape {
+    /// The RAID level, by its name.
+    pub raid: String,
+    /// Drives of a set.
+    #[serde(default)]
+    pub set_size: Option<usize>,
+    /// RAID 5 groups of a RAID 50 set.
+    #[serde(default)]
+    pub raid50_groups: Option<usize>,
+    /// The stripe unit.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
+    pub stripe_unit: Option<ByteCount>,
+    /// How many drives' worth of chunklets stay free for rebuilding.
+    #[serde(default)]
+    pub spare_drives: Option<u32>,
+}
+
+/// A drive that joins with its group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GroupDrive {
+    /// What the drive is called from now on.
+    pub name: String,
+    /// Its file or device.
+    pub path: PathBuf,
+    /// The size at which a missing file is created.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<u64>"))]
+    pub size: Option<ByteCount>,
+    /// What kind of drive it is, if not what the device says.
+    #[serde(default)]
+    pub class: Option<DriveClass>,
 }

@@ -592,6 +592,9 @@ pub struct VolumeStatus {
     /// What of it lies in other groups than its own.
     #[serde(default)]
     pub away_bytes: u64,
+    /// What of that is on its way to its own group, because the volume was migrated.
+    #[serde(default)]
+    pub migrating_bytes: u64,
     /// What hosts may ask of it in a second; none where it has no ceilings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<Ceilings>,

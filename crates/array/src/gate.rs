@@ -11,6 +11,8 @@ use tier0_world::sync::Notify;
 pub(crate) struct Gate {
     closed: Cell<bool>,
     held: Cell<bool>,
+    /// Readers wait too.
+    paused: Cell<bool>,
     reading: Cell<u32>,
     writing: Cell<u32>,
     /// Rung when the last request of a kind has left a gate that is closed or held.
@@ -25,12 +27,16 @@ pub(crate) struct Inside<'a> {
 }
 
 impl Gate {
-    /// Enters to read.
+    /// Enters to read, once it is not paused.
     ///
     /// # Errors
     /// [`IoError::Gone`] where it is closed.
     #[inline]
-    pub(crate) fn enter(&self) -> Result<Inside<'_>, IoError> {
+    pub(crate) async fn enter_to_read(&self) -> Result<Inside<'_>, IoError> {
+        if self.paused.get() {
+            // Out of line: seldom needed.
+            Box::pin(self.until(&self.paused)).await;
+        }
         self.enter_as(&self.reading)
     }
 
@@ -42,13 +48,13 @@ impl Gate {
     pub(crate) async fn enter_to_write(&self) -> Result<Inside<'_>, IoError> {
         if self.held.get() {
             // Out of line: seldom needed.
-            Box::pin(self.until_opened()).await;
+            Box::pin(self.until(&self.held)).await;
         }
         self.enter_as(&self.writing)
     }
 
-    async fn until_opened(&self) {
-        while self.held.get() {
+    async fn until(&self, closed: &Cell<bool>) {
+        while closed.get() {
             self.opened.wait().await;
         }
     }
@@ -78,6 +84,20 @@ impl Gate {
         }
     }
 
+    /// Lets no reader in either; ends when none is inside.
+    pub(crate) async fn pause(&self) {
+        self.paused.set(true);
+        while self.reading.get() > 0 {
+            self.left.wait().await;
+        }
+    }
+
+    /// Lets readers in again.
+    pub(crate) fn resume(&self) {
+        self.paused.set(false);
+        self.opened.notify_all();
+    }
+
     /// Opens it again.
     pub(crate) fn open(&self) {
         self.closed.set(false);
@@ -91,7 +111,7 @@ impl Drop for Inside<'_> {
     fn drop(&mut self) {
         let left = self.count.get() - 1;
         self.count.set(left);
-        if left == 0 && (self.gate.closed.get() || self.gate.held.get()) {
+        if left == 0 && (self.gate.closed.get() || self.gate.held.get() || self.gate.paused.get()) {
             self.gate.left.notify_all();
         }
     }
@@ -112,7 +132,8 @@ mod tests {
         for (writes, stay) in [(true, 5), (false, 70)] {
             let (visited, clock) = (gate.clone(), world.clone());
             let visit = async move {
-                let inside = if writes { visited.enter_to_write().await } else { visited.enter() };
+                let inside =
+                    if writes { visited.enter_to_write().await } else { visited.enter_to_read().await };
                 let _inside = inside.expect("it is open");
                 clock.sleep(Nanos(stay)).await;
             };
@@ -129,10 +150,10 @@ mod tests {
         let closed = runtime.run(async move {
             let gate = visited(&world).await;
             gate.close().await;
-            assert_eq!(gate.enter().err(), Some(IoError::Gone));
+            assert_eq!(gate.enter_to_read().await.err(), Some(IoError::Gone));
             assert_eq!(gate.enter_to_write().await.err(), Some(IoError::Gone));
             gate.open();
-            assert!(gate.enter().is_ok());
+            assert!(gate.enter_to_read().await.is_ok());
             world.now()
         });
         assert_eq!(closed, Nanos(70));
@@ -146,7 +167,7 @@ mod tests {
             let gate = visited(&world).await;
             gate.hold().await;
             let held = world.now();
-            assert!(gate.enter().is_ok());
+            assert!(gate.enter_to_read().await.is_ok());
             let (waiting, clock) = (gate.clone(), world.clone());
             let write = world.spawn(async move {
                 let _inside = waiting.enter_to_write().await.expect("it is open");
@@ -157,5 +178,25 @@ mod tests {
             (held, write.await)
         });
         assert_eq!((held, written), (Nanos(5), Nanos(105)));
+    }
+
+    #[test]
+    fn what_reads_waits_while_it_is_paused() {
+        let runtime = VirtualRuntime::new(1, PayloadWidth::NONE);
+        let world = runtime.world().clone();
+        let (paused, read) = runtime.run(async move {
+            let gate = visited(&world).await;
+            gate.pause().await;
+            let paused = world.now();
+            let (waiting, clock) = (gate.clone(), world.clone());
+            let read = world.spawn(async move {
+                let _inside = waiting.enter_to_read().await.expect("it is open");
+                clock.now()
+            });
+            world.sleep(Nanos(30)).await;
+            gate.resume();
+            (paused, read.await)
+        });
+        assert_eq!((paused, read), (Nanos(70), Nanos(100)));
     }
 }

@@ -176,6 +176,13 @@ impl ShardMapping {
         all.get(&volume).into_iter().flat_map(|map| map.iter_from(first)).map(|(index, _)| index).collect()
     }
 
+    /// Whether an extent of a volume has one of these slots.
+    pub(crate) fn has_any(&self, volume: u32, slots: &[u64]) -> bool {
+        let all = self.extents.borrow();
+        let mut own = all.get(&volume).into_iter().flat_map(|map| map.iter_from(0));
+        !slots.is_empty() && own.any(|(_, slot)| slots.contains(&slot.slot))
+    }
+
     /// Up to so many extents of a volume that have slots, from the one of number `first` on, with their slots.
     pub(crate) fn extents_from(&self, volume: u32, first: u32, most: usize) -> Vec<(u32, SlotRef)> {
         let all = self.extents.borrow();

@@ -59,7 +59,7 @@ impl Volume {
 
     /// How its write cache stands in this shard; volumes of a group of sets share it.
     pub fn write_cache(&self) -> WriteBackStatus {
-        self.io.write_back.status()
+        self.io.write_back().status()
     }
 
     /// Whether its reads look for their pages in memory and keep them there, by its switch and its pool's.
@@ -81,7 +81,7 @@ impl Volume {
 
     /// Whether writes of this shard are acknowledged before they are in their slots.
     pub fn writes_cached(&self) -> bool {
-        self.io.write_back.has_log() && self.io.mode() != WriteCache::Off
+        self.io.write_back().has_log() && self.io.mode() != WriteCache::Off
     }
 
     /// Destages everything that its write cache holds in this shard.
@@ -89,7 +89,7 @@ impl Volume {
     /// # Errors
     /// What of it cannot be written.
     pub async fn drain_write_cache(&self) -> Result<(), IoError> {
-        self.io.write_back.drain().await
+        self.io.write_back().drain().await
     }
 
     /// Has a range count as read before, in the flash cache and with `in_memory` in memory, without I/O: how a simulated array of
@@ -107,7 +107,7 @@ impl Volume {
 
     /// The flash cache may take no more writes than a day allows, as one that has been in use for long.
     pub fn use_up_flash_budget(&self) {
-        self.io.write_back.use_up_flash_budget();
+        self.io.write_back().use_up_flash_budget();
     }
 
     fn check(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {
@@ -343,7 +343,7 @@ impl BlockTarget for Volume {
     /// content.
     async fn discard(&self, lba: Lba, sectors: u64) -> Result<(), IoError> {
         self.check(lba, sectors)?;
-        if !self.io.write_back.has_log() {
+        if !self.io.write_back().has_log() {
             return Ok(());
         }
         self.zero_range(lba, sectors, false).await

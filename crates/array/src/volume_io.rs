@@ -18,7 +18,7 @@ use crate::throttle::Throttle;
 pub(crate) struct VolumeIo {
     pub(crate) pool: Rc<PoolShard>,
     /// Of the lane of its group of sets.
-    pub(crate) write_back: WriteBack,
+    write_back: RefCell<WriteBack>,
     name: RefCell<Rc<str>>,
     /// Its number in the pool.
     pub(crate) number: u32,
@@ -44,7 +44,7 @@ impl VolumeIo {
     pub(crate) fn new(pool: &Rc<PoolShard>, volume: &VolumeRecord, caching: Caching) -> VolumeIo {
         VolumeIo {
             pool: pool.clone(),
-            write_back: pool.lane(volume.group).write_back.clone(),
+            write_back: RefCell::new(pool.lane(volume.group).write_back.clone()),
             name: RefCell::new(volume.name.as_str().into()),
             number: volume.number,
             family: volume.family(),
@@ -57,6 +57,20 @@ impl VolumeIo {
             stats: IoRecorder::default(),
             read_ahead: RefCell::default(),
         }
+    }
+
+    /// The write cache that its requests pass: that of the lane of its group of sets.
+    #[inline]
+    pub(crate) fn write_back(&self) -> WriteBack {
+        self.write_back.borrow().clone()
+    }
+
+    /// Its requests pass the lane of another group from now on. None is inside, the lane of before has nothing of the volume, and
+    /// none of its slots is read through it.
+    pub(crate) fn change_lane(&self, group: u32) {
+        let now = self.pool.lane(group).write_back.clone();
+        let before = self.write_back.replace(now);
+        before.release(self.number);
     }
 
     /// Its name now.
@@ -88,7 +102,7 @@ impl VolumeIo {
 
     /// Whether hosts are told that a flush is needed to make completed writes stable.
     pub(crate) fn is_volatile(&self) -> bool {
-        !self.write_back.has_log() || self.told_volatile.get()
+        !self.write_back().has_log() || self.told_volatile.get()
     }
 
     /// From now on hosts that connect are told so.
@@ -116,13 +130,14 @@ impl VolumeIo {
     /// Reads from sector `offset` of an extent of this shard; `buf` must not reach beyond it.
     #[inline]
     pub(crate) async fn read(&self, extent: u64, offset: u64, buf: BufMut) -> (Result<(), IoError>, BufMut) {
-        let _inside = match self.gate.enter() {
+        let _inside = match self.gate.enter_to_read().await {
             Ok(inside) => inside,
             Err(error) => return (Err(error), buf),
         };
         // It takes twice as much room as the other way. Apart from it, a request's task and this are both small enough for
         // what an allocator has at hand (glibc: 1,032 bytes).
-        let read = self.write_back.read(self.extent(extent), offset, buf, self.reads_cached());
+        let write_back = self.write_back();
+        let read = write_back.read(self.extent(extent), offset, buf, self.reads_cached());
         let (result, buf) = Box::pin(read).await;
         if let Err(error @ (IoError::DataLost | IoError::Medium)) = result {
             tracing::error!(
@@ -136,13 +151,13 @@ impl VolumeIo {
 
     /// Has sectors of an extent of this shard count as read before.
     pub(crate) fn bring_in(&self, extent: u64, offset: u64, sectors: u32, in_memory: bool) {
-        self.write_back.bring_in(self.extent(extent), offset, sectors, in_memory);
+        self.write_back().bring_in(self.extent(extent), offset, sectors, in_memory);
     }
 
     /// Reads sectors of an extent of this shard into memory, for a reader that is expected there.
     pub(crate) async fn prefetch(&self, extent: u64, offset: u64, sectors: u32) {
-        if let Ok(_inside) = self.gate.enter() {
-            self.write_back.prefetch(self.extent(extent), offset, sectors).await;
+        if let Ok(_inside) = self.gate.enter_to_read().await {
+            self.write_back().prefetch(self.extent(extent), offset, sectors).await;
         }
     }
 
@@ -157,7 +172,7 @@ impl VolumeIo {
     ) -> Result<(), IoError> {
         let _inside = self.gate.enter_to_write().await?;
         let mode = self.mode.get();
-        self.write_back.write(self.extent(extent), offset, buf, durable, mode).await?;
+        self.write_back().write(self.extent(extent), offset, buf, durable, mode).await?;
         self.keep_up_with(mode).await
     }
 
@@ -174,7 +189,7 @@ impl VolumeIo {
         let ends = extent * self.extent_sectors() + offset + sectors == self.sectors();
         let sectors = if ends { self.extent_sectors() - offset } else { sectors };
         let mode = self.mode.get();
-        self.write_back.zero(self.extent(extent), offset, sectors, durable, mode).await?;
+        self.write_back().zero(self.extent(extent), offset, sectors, durable, mode).await?;
         self.keep_up_with(mode).await
     }
 
@@ -188,7 +203,7 @@ impl VolumeIo {
     pub(crate) async fn discard_behind(&self, extent: ExtentId, sectors: u64) -> Result<(), IoError> {
         let size = self.extent_sectors();
         let offset = sectors.saturating_sub(u64::from(extent.index) * size);
-        self.write_back.zero(extent, offset, size - offset, false, WriteCache::Volatile).await
+        self.write_back().zero(extent, offset, size - offset, false, WriteCache::Volatile).await
     }
 
     /// A write that has ended under `mode` is acknowledged as the mode promises that has come in its stead meanwhile.
@@ -199,18 +214,18 @@ impl VolumeIo {
             return Ok(());
         }
         // Out of line: seldom needed.
-        Box::pin(settle(&self.write_back, now)).await
+        Box::pin(settle(&self.write_back(), now)).await
     }
 
     /// Lets requests in again that were kept out.
     pub(crate) fn open(&self) {
-        self.write_back.release(self.number);
+        self.write_back().release(self.number);
         self.gate.open();
     }
 
     /// Makes every write to this shard's extents that has completed stable.
     pub(crate) async fn flush(&self) -> Result<(), IoError> {
-        self.write_back.flush().await
+        self.write_back().flush().await
     }
 
     /// Whether an extent of this shard takes space.

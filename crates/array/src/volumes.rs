@@ -12,7 +12,7 @@ use futures_util::future::{Either, select, try_join_all};
 use tier0_cache::WriteBack;
 use tier0_control::message::command::CachingChange;
 use tier0_control::message::volumes::{SharedExtents, VolumesCommand};
-use tier0_pool::{Caching, Volume as VolumeRecord};
+use tier0_pool::{Caching, Claim, Volume as VolumeRecord};
 use tier0_units::{ExtentId, Nanos, SlotRef, WriteCache};
 use tier0_volume::owner;
 use tier0_world::IoError;
@@ -50,6 +50,10 @@ impl Shard {
             }
             VolumesCommand::Hold { number, reply } => {
                 let _ = reply.send(self.hold_volume(number).await);
+            }
+            VolumesCommand::Regroup { number, claim, reply } => {
+                self.with_volume(number, async |volume| regroup(volume, claim).await).await;
+                let _ = reply.send(());
             }
             VolumesCommand::Offer { number, volatile, reply } => {
                 let _ = reply.send(self.offer_volume(number, volatile));
@@ -142,8 +146,8 @@ impl Shard {
     }
 
     async fn settle_volume(&self, number: u32) -> Result<(), IoError> {
-        let volume = self.volume(number)?;
-        self.within(SETTLE_MAX, volume.write_back.retire(volume.write_back.logged())).await
+        let write_back = self.volume(number)?.write_back();
+        self.within(SETTLE_MAX, write_back.retire(write_back.logged())).await
     }
 
     /// What `work` ends with, or [`IoError::Timeout`] if that takes longer.
@@ -163,7 +167,7 @@ impl Shard {
         let volume = self.volume(number)?;
         let held = async {
             volume.gate.hold().await;
-            volume.write_back.hold(volume.number).await
+            volume.write_back().hold(volume.number).await
         };
         let held = self.within(HOLD_MAX, held).await;
         if held.is_err() {
@@ -193,7 +197,7 @@ impl Shard {
         let closing = async {
             volume.gate.close().await;
             // An extent on its way to another slot would keep a slot of zeros.
-            volume.write_back.hold(volume.number).await
+            volume.write_back().hold(volume.number).await
         };
         let discarded = async {
             self.within(SETTLE_MAX, closing).await?;
@@ -201,7 +205,7 @@ impl Shard {
                 for extent in extents {
                     self.within(SETTLE_MAX, volume.discard_behind(*extent, sectors)).await?;
                 }
-                self.within(SETTLE_MAX, volume.write_back.hold(volume.number)).await?;
+                self.within(SETTLE_MAX, volume.write_back().hold(volume.number)).await?;
             }
             Ok(())
         };
@@ -235,14 +239,15 @@ impl Shard {
         let volume = self.volumes.borrow_mut().get_mut(number as usize).and_then(Option::take);
         let Some(volume) = volume else { return Vec::new() };
         let pool = &volume.pool;
-        volume.write_back.keep_in_place(volume.number);
-        volume.write_back.forget(|extent| extent.volume == volume.number).await;
+        let write_back = volume.write_back();
+        write_back.keep_in_place(volume.number);
+        write_back.forget(|extent| extent.volume == volume.number).await;
         pool.heat.forget(volume.number);
         let slots = pool.mapping.remove_volume(volume.number).await;
-        volume.write_back.has_gone(volume.number);
+        write_back.has_gone(volume.number);
         // A read of an extent that has left one of them may still be under way there.
         for (number, slot) in slots.iter().enumerate() {
-            volume.write_back.until_unread(*slot).await;
+            write_back.until_unread(*slot).await;
             // Each may have pages in memory.
             if (number + 1).is_multiple_of(SLOTS_AT_ONCE) {
                 self.world.sleep(TURN).await;
@@ -250,4 +255,18 @@ impl Shard {
         }
         slots
     }
+}
+
+/// A volume that is held is of another group from now on: what hosts ask passes that one's lane. Reads wait meanwhile, until none
+/// is under way in the lane of before: it would know nothing of an extent that leaves a slot which is still read there.
+async fn regroup(volume: &VolumeIo, claim: Claim) {
+    let before = volume.write_back();
+    volume.gate.pause().await;
+    // A scrub or a rebuild may read its slots too.
+    while volume.pool.mapping.has_any(volume.number, &before.slots_read()) {
+        before.until_fewer_are_read().await;
+    }
+    volume.pool.mapping.add_volume(volume.number, claim);
+    volume.change_lane(claim.group);
+    volume.gate.resume();
 }

@@ -4,14 +4,16 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
-use tier0_api::{AdminReply, AdminRequest, EventKind};
+use tier0_api::{AdminReply, AdminRequest, EventKind, GroupDrive};
 use tier0_pool::CeilingsChange;
-use tier0_units::Nanos;
+use tier0_units::{Nanos, counted};
 use tier0_world::sync::oneshot;
 
 use crate::Control;
-use crate::admin::{described, drive_class_of, reserve_of};
+use crate::admin::{AdminError, described, drive_class_of, reserve_of};
+use crate::context::Done;
 use crate::membership::arrival::NewPlace;
+use crate::membership::new_group::NewGroup;
 use crate::membership::removal::Removal;
 use crate::tiering::settings::PinnedPart;
 
@@ -122,6 +124,7 @@ impl Control {
                 self.volumes.create_volume(pool.as_deref(), &name, size, thin, write_cache, group).await
             }
             AdminRequest::VolumeClone { volume, name } => self.volumes.clone_volume(&volume, &name).await,
+            AdminRequest::VolumeMigrate { volume, group } => self.tiering.migrate(&volume, &group).await,
             AdminRequest::VolumeResize { volume, size } => self.volumes.resize_volume(&volume, size).await,
             AdminRequest::VolumeShrink { volume, size, force } => {
                 self.volumes.shrink_volume(&volume, size, force).await
@@ -131,6 +134,17 @@ impl Control {
             AdminRequest::DriveAdd { pool, name, path, size, force, group, class } => {
                 let place = NewPlace { name, path, size, force, class: class.map(drive_class_of) };
                 self.membership.add_drive(pool.as_deref(), group.as_deref(), place).await
+            }
+            AdminRequest::PoolAddGroup { pool, name, first_name, shape, drives, force } => {
+                let place = |drive: GroupDrive| NewPlace {
+                    name: drive.name,
+                    path: drive.path,
+                    size: drive.size,
+                    force,
+                    class: drive.class.map(drive_class_of),
+                };
+                let drives = drives.into_iter().map(place).collect();
+                self.add_group(pool.as_deref(), NewGroup { name, first_name, shape, drives }).await
             }
             AdminRequest::DriveReplace { drive, name, path, size, force, class } => {
                 let place = NewPlace { name, path, size, force, class: class.map(drive_class_of) };
@@ -158,5 +172,21 @@ impl Control {
             }
             Err(error) => error.into(),
         }
+    }
+
+    /// Adds a group with its drives to a pool, and forms its first sets.
+    async fn add_group(self: &Rc<Self>, pool: Option<&str>, new: NewGroup) -> Done {
+        let name = new.name.clone();
+        let (number, group) = self.membership.add_group(pool, new).await?;
+        let (sets, bytes) = self.balance.form_first_sets(number, group).await.map_err(|error| {
+            AdminError::failed(format!(
+                "group {name:?} and its drives are in the pool, without sets: {error}"
+            ))
+        })?;
+        let pool = &self.context.pools[number].name;
+        Ok(format!(
+            "pool {pool} has the group {name} with {} and {bytes}; \"tier0 config\" prints the array file with it",
+            counted(sets, "set")
+        ))
     }
 }

@@ -28,6 +28,7 @@ use crate::repair::RepairPool;
 use crate::repair::lost_pages::{lost_ranges, way_of_lost_pages};
 use crate::space::rules::{Part, Spares};
 use crate::stats::PoolStats;
+use crate::tiering::homing::migrating_bytes;
 
 impl Control {
     /// How the array does.
@@ -149,7 +150,7 @@ impl Control {
             read_cache: stats.read_cache.map(read_cache_status),
             flash_cache: flash_cache(&state, stats),
             tier: self.tiering.status(number),
-            volumes: volumes_status(&state, stats),
+            volumes: volumes_status(core, &state, stats),
         }
     }
 
@@ -457,7 +458,7 @@ fn log_status(core: &CachesPool, state: &PoolState, reports: &[ShardReport]) -> 
     }
 }
 
-fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
+fn volumes_status(pool: &Pool, state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
     let volume = |volume: &tier0_pool::Volume| VolumeStatus {
         name: volume.name.clone(),
         size_bytes: volume.sectors * SECTOR_BYTES,
@@ -473,6 +474,7 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
         away_bytes: state.away_of(volume.number).map(|(_, count)| count).sum::<u64>()
             * state.geometry().extent_sectors
             * SECTOR_BYTES,
+        migrating_bytes: migrating_bytes(pool, state, volume).0,
         ceilings: ceilings(state.ceilings(volume.number)),
         family: state.family_names(volume),
         connections: stats.connections.iter().filter(|one| one.volume == volume.name).count(),

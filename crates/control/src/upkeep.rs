@@ -27,6 +27,7 @@ impl Control {
             self.context.world.spawn(self.clone().watch_drives(number)).detach();
             self.context.world.spawn(self.membership.clone().keep_heartbeat(number)).detach();
             self.context.world.spawn(self.tiering.clone().keep_tiering(number)).detach();
+            self.context.world.spawn(self.tiering.clone().keep_homing(number)).detach();
             // What others write to shows on files and devices alone.
             if self.membership.opener.is_some() {
                 self.context.world.spawn(self.membership.clone().watch_fronts(number)).detach();

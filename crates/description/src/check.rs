@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use tier0_catalog::DriveSpec;
 use tier0_policy::PolicyKind;
 use tier0_pool::{Ceilings, CeilingsChange, DriveClass, GROUPS_MAX, Place as VolumePlace, SpaceRules};
-use tier0_raid::layout::{RaidConfig, RaidLevel, UnknownLevel};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, SizeRule, WriteCache};
 use toml::Spanned;
 
@@ -16,10 +15,11 @@ use super::error::Place;
 use super::notes::notes;
 use super::{
     ArraySection, Description, DescriptionError, DriveDescription, DriveSection, File, FlashCacheDescription,
-    GroupDescription, ListenAddress, PAUSE_TIMEOUT, PoolDescription, PoolSection, STRIPE_UNIT_DEFAULT,
-    VolumeDescription, VolumeSection, class, default_set_size,
+    GroupDescription, ListenAddress, PAUSE_TIMEOUT, PoolDescription, PoolSection, VolumeDescription,
+    VolumeSection, class,
 };
 use crate::names::quoted;
+use crate::shape::{AskedShape, ShapeError};
 
 /// Cores and thus shards an array may have.
 const CORES_MAX: usize = 256;
@@ -409,45 +409,21 @@ fn check_shape(
     place: &Place<'_>,
 ) -> Result<GroupDescription, DescriptionError> {
     let ShapeSection { field, whose, raid: named, .. } = shape;
-    let wrong = |text: String| Err(place.wrong(named.span(), text));
-    let level: RaidLevel = match named.get_ref().parse() {
-        Ok(level) => level,
-        Err(unknown) => {
-            let unknown: UnknownLevel = unknown;
-            return wrong(format!("{field}.raid: {unknown}"));
-        }
+    let asked = AskedShape {
+        raid: named.get_ref(),
+        set_size: shape.set_size.map(|size| *size.get_ref()),
+        raid50_groups: shape.groups.map(|groups| *groups.get_ref()),
+        stripe_unit: shape.stripe_unit.map(|unit| *unit.get_ref()),
+        spare_drives: shape.spare_drives.map(|spare| *spare.get_ref()),
     };
-    let spare_drives = shape.spare_drives.map_or(0, |spare| *spare.get_ref());
-    let set_size = match shape.set_size {
-        Some(set_size) => *set_size.get_ref(),
-        None => default_set_size(level, members.len()),
-    };
-    let stripe_unit = shape.stripe_unit.map_or(STRIPE_UNIT_DEFAULT, |unit| *unit.get_ref());
-    let raid = RaidConfig {
-        level,
-        set_size,
-        stripe_unit: SectorCount::in_bytes(stripe_unit),
-        raid50_groups: shape.groups.map_or(2, |groups| *groups.get_ref()),
-    };
-    if let Err(error) = raid.validate() {
-        return wrong(format!("{field}.raid: {error}"));
-    }
-    if set_size > members.len() {
-        return wrong(format!(
-            "{whose}: a {level} set of {set_size} needs as many drives, and {} {}; add drives or set a smaller set_size",
-            if *field == "pool" { "the pool has" } else { "the group has" },
-            members.len()
-        ));
-    }
-    if set_size + spare_drives as usize > members.len() {
-        return wrong(format!(
-            "{field}.spare_drives: {spare_drives} spare beside sets of {set_size} need {} drives, and the {} has {}; \
-             lower one of them",
-            set_size + spare_drives as usize,
-            if *field == "pool" { "pool" } else { "group" },
-            members.len()
-        ));
-    }
+    let (raid, spare_drives) = asked.of_drives(members.len()).map_err(|error| {
+        let text = match &error {
+            ShapeError::Level(_) | ShapeError::Layout(_) => format!("{field}.raid: {error}"),
+            ShapeError::FewDrives { .. } => format!("{whose}: {error}"),
+            ShapeError::FewSpares { .. } => format!("{field}.spare_drives: {error}"),
+        };
+        place.wrong(named.span(), text)
+    })?;
     Ok(GroupDescription { name, drives: members, raid, spare_drives })
 }
 

@@ -43,6 +43,7 @@ impl Description {
             if let Err(error) = check_same_shape(pool, &known) {
                 findings.push(Finding::Refused(error.to_string()));
             }
+            findings.extend(groups_not_in_file(pool, &known).into_iter().map(Finding::Told));
             findings.extend(
                 self.vain_fields(number, &actual, place, &lost_in(facts)).into_iter().map(Finding::Told),
             );
@@ -143,7 +144,7 @@ impl Description {
         let lacks = cache_drives.iter().any(|drive| lost.contains(drive.as_str()));
         texts.extend(flash_cache_differs(wanted, there, lacks));
         texts.extend(flash_cache_writes_in_vain(wanted, there));
-        for group in &wanted.groups {
+        for group in wanted.groups.iter().filter(|group| !group.name.is_empty()) {
             for name in names(self, &group.drives) {
                 let own = |other: &&GroupDescription| names(actual, &other.drives).contains(&name);
                 let known = there.groups.iter().find(own).filter(|known| known.name != group.name);
@@ -164,8 +165,8 @@ impl Description {
                 known.and_then(|known| known.group.as_ref()).filter(|group| Some(*group) != wanted_group)
             {
                 texts.push(format!(
-                    "volume {:?}: group is {group:?}, fixed at creation, but the array file has {:?}; \
-                     correct the file",
+                    "volume {:?}: group is {group:?}, but the array file has {:?}; migrate the volume (tier0 volume \
+                     migrate), or correct the file",
                     volume.name,
                     wanted_group.map_or("", String::as_str)
                 ));
@@ -462,7 +463,8 @@ pub fn not_in_file(volume: &str, size: SectorCount) -> String {
     )
 }
 
-/// What the description says of the shape of a pool's sets must be what they are: by group, its name and shape.
+/// What the description says of the shape of a pool's sets must be what they are: by group, its name and shape. A pool may have
+/// more groups, which were added since; one that the description does not name is the first.
 ///
 /// # Errors
 /// [`Mismatch::Changed`].
@@ -477,10 +479,36 @@ pub fn check_same_shape(pool: &PoolDescription, known: &[(String, RaidRecord)]) 
         };
         groups.iter().map(of_group).collect::<Vec<_>>().join(", ")
     };
-    if wanted.len() == known.len() && wanted.iter().all(|group| known.contains(group)) {
+    let is_same = |(name, raid): &(String, RaidRecord)| match name.is_empty() {
+        true => known.first().is_some_and(|(_, first)| first == raid),
+        false => known.iter().any(|(other, shape)| other == name && shape == raid),
+    };
+    if wanted.iter().all(is_same) {
         return Ok(());
     }
     Err(Mismatch::Changed { pool: pool.name.clone(), fact: words(known), wanted: words(&wanted) })
+}
+
+/// The groups of these names that a description of a pool does not have, each in a sentence.
+pub fn groups_not_in_file(pool: &PoolDescription, known: &[(String, RaidRecord)]) -> Vec<String> {
+    // The first is the one that is described without a name.
+    let is_described = |(place, name): &(usize, &String)| {
+        let names_it = |group: &GroupDescription| match group.name.is_empty() {
+            true => *place == 0,
+            false => group.name == **name,
+        };
+        pool.groups.iter().any(names_it)
+    };
+    let all = known.iter().map(|(name, _)| name).enumerate();
+    let missing = all.filter(|group| !is_described(group));
+    missing
+        .map(|(_, name)| {
+            format!(
+                "group {name:?} of pool {:?} is not in the array file; \"tier0 config\" prints the file with it",
+                pool.name
+            )
+        })
+        .collect()
 }
 
 /// A path as the file system knows it.

@@ -55,6 +55,21 @@ pub enum PlanError {
         /// Data of a row.
         row: ByteCount,
     },
+    /// The rings of the write log are too small for what destaging to a group needs.
+    #[error(
+        "pool {pool:?}: each part of its write log has {has:#}, and group {group:?} needs {needed:#}; use a smaller set_size or \
+         stripe_unit for the group, or create the pool anew with a larger pool.log"
+    )]
+    LogTooSmall {
+        /// The pool.
+        pool: String,
+        /// The group.
+        group: String,
+        /// What each part has.
+        has: ByteCount,
+        /// What the group needs.
+        needed: ByteCount,
+    },
     /// A volume is to lie on a group of sets that the pool does not have.
     #[error("volume {volume:?}: pool {pool:?} has no group {group:?}; its groups are {known}")]
     NoGroup {

@@ -33,16 +33,18 @@ pub struct Growth {
     pub moves: usize,
 }
 
-/// What a pool can grow by, in changes of at most `change_bytes_max` bytes: in each of its groups.
+/// What a pool can grow by, in changes of at most `change_bytes_max` bytes: in each of its groups, or in one.
 ///
 /// # Errors
 /// Why it cannot grow: the fact and the remedy.
-pub fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<Growth, String> {
+pub fn plan_growth(state: &PoolState, group: Option<u32>, change_bytes_max: usize) -> Result<Growth, String> {
     // A group that has room grows although another one waits for drives.
     let lacking = state.lost_columns().map(|(set, _)| set);
     let busy: BTreeSet<u32> =
         lacking.chain(state.rebuilds().map(|(set, ..)| set)).map(|set| state.group_number_of(set)).collect();
-    if busy.len() == state.groups().len() {
+    let groups: Vec<u32> =
+        (0..state.groups().len() as u32).filter(|own| group.is_none_or(|one| one == *own)).collect();
+    if groups.iter().all(|group| busy.contains(group)) {
         return Err(
             "sets are degraded, rebuilding, or being evacuated, which needs free chunklets; wait until that \
              is done (tier0 status), then grow"
@@ -50,11 +52,11 @@ pub fn plan_growth(state: &PoolState, change_bytes_max: usize) -> Result<Growth,
         );
     }
     let mut growth = Growth::default();
-    for group in (0..state.groups().len() as u32).filter(|group| !busy.contains(group)) {
+    for group in groups.iter().copied().filter(|group| !busy.contains(group)) {
         growth.add_group(state, group, change_bytes_max)?;
     }
     if growth.sets + growth.sets_later == 0 {
-        return Err(nothing_to_form(state));
+        return Err(nothing_to_form(state, &groups));
     }
     Ok(growth)
 }
@@ -92,8 +94,9 @@ impl Growth {
     }
 }
 
-fn nothing_to_form(state: &PoolState) -> String {
-    let lacking = |(number, group): (u32, &SetGroup)| {
+fn nothing_to_form(state: &PoolState, groups: &[u32]) -> String {
+    let lacking = |number: u32| {
+        let group: &SetGroup = &state.groups()[number as usize];
         let drives = state.members_by_place().filter(|(_, member)| member.group == number);
         let runs = drives.flat_map(|(place, _)| room_of(state, place));
         let free: u64 = runs.map(|run| u64::from(run.end - run.start)).sum();
@@ -104,7 +107,7 @@ fn nothing_to_form(state: &PoolState) -> String {
             if free == 0 { "none".to_owned() } else { counted(free, "free one") },
         )
     };
-    let lacking: Vec<String> = (0..).zip(state.groups()).map(lacking).collect();
+    let lacking: Vec<String> = groups.iter().copied().map(lacking).collect();
     let which = if state.has_groups() { " --group GROUP" } else { "" };
     format!("{}; add drives (tier0 drive add{which})", lacking.join("; "))
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`NewPool`]: the first state of a pool that is described.
 //! - [`PoolShape`]: the sets and slots of a state.
+//! - [`new_group`]: a group of sets that a pool gets.
 //! - [`plan_growth`]: the sets that a pool can grow by.
 //! - [`plan_flash_cache`]: where its flash cache of another size lies.
 //! - [`roles_of`]: what the drives are for that a description names.
@@ -9,6 +10,7 @@
 
 mod error;
 mod flash_cache;
+mod group;
 mod growth;
 mod pool;
 mod roles;
@@ -22,6 +24,7 @@ use tier0_raid::layout::Layout;
 
 pub use error::PlanError;
 pub use flash_cache::plan_flash_cache;
+pub use group::new_group;
 pub use growth::{Growth, plan_growth};
 pub use pool::{
     Lanes, NewPool, PoolDrives, PoolShape, check_fits, fill, members_max, new_volume, parts_of, placement_of,

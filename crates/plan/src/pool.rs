@@ -1,6 +1,6 @@
 //! Pools: where their metadata, write log, slot tables and sets lie. Log and tables are options.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tier0_description::names::quoted;
 use tier0_description::shape::{config_of, record_of};
@@ -8,8 +8,8 @@ use tier0_description::{GroupDescription, PoolDescription, VolumeDescription};
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
     CacheSwitches, Ceilings, ChunkletAddress, Chunklets, DriveClass, FlashCacheDevice, FlashCachePlacement,
-    Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord, MetadataArea, Placement,
-    PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
+    GROUPS_MAX, Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord, MetadataArea,
+    Placement, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
 };
 use tier0_raid::layout::Layout;
 use tier0_raid::set::{JoiningSets, RaidSets, SetIndex, SetShape, SlotMap};
@@ -88,14 +88,21 @@ impl NewPool<'_> {
         }
         let mut groups = Vec::new();
         for ((number, group), layout) in (0u32..).zip(&pool.groups).zip(&layouts) {
-            self.check_waste(group, layout, &layouts, extent_sectors)?;
+            // As large as was asked for, or smaller where nothing larger fits.
+            let fitting = || fitting_extent(&layouts, extent_sectors).or_else(|| fitting_extent(&layouts, 1));
+            check_waste(&pool.name, &group.name, layout, extent_sectors, fitting)?;
             let own = self.members.iter().filter(|member| pool.groups.len() == 1 || member.group == number);
             let chunklets = chunklets_of(own.map(|member| member.sectors).min().unwrap_or(least));
             let spares = chunklets * u64::from(group.spare_drives);
             groups.push(SetGroup {
                 name: group.name.clone(),
                 raid: record_of(&group.raid),
-                slots_per_set: self.slots_per_set(layout, chunklet_sectors, extent_sectors)?,
+                slots_per_set: slots_per_set(
+                    &pool.name,
+                    layout,
+                    (chunklet_sectors, extent_sectors),
+                    pool.checksums,
+                )?,
                 spare_chunklets: spares.div_ceil(group.drives.len().max(1) as u64),
             });
         }
@@ -140,51 +147,6 @@ impl NewPool<'_> {
             state.apply_all(&records)?;
         }
         Ok(state)
-    }
-
-    /// How many slots a set of a group has.
-    fn slots_per_set(&self, layout: &Layout, chunklet: u64, extent: u64) -> Result<u32, PlanError> {
-        let slots = |sectors| column_plan(layout, sectors, extent, self.description.checksums).slots_per_set;
-        if slots(chunklet) > 0 {
-            return Ok(u32::try_from(slots(chunklet)).unwrap_or(u32::MAX));
-        }
-        let works = |sectors: &u64| slots(*sectors) > 0;
-        let least = std::iter::successors(Some(chunklet), |sectors| Some(2 * sectors)).find(works);
-        Err(PlanError::ChunkletTooSmall {
-            pool: self.description.name.clone(),
-            chunklet: SectorCount(chunklet).bytes(),
-            extent: SectorCount(extent).bytes(),
-            least: SectorCount(least.expect("a large chunklet holds an extent")).bytes(),
-        })
-    }
-
-    /// Slots of a group with a name hold an extent and little more.
-    fn check_waste(
-        &self,
-        group: &GroupDescription,
-        layout: &Layout,
-        all: &[Layout],
-        extent: u64,
-    ) -> Result<(), PlanError> {
-        let (slot, idle) = (slot_of(layout, extent), wasted(layout, extent));
-        if group.name.is_empty() || idle * 100 <= slot * WASTE_PERCENT_MAX {
-            return Ok(());
-        }
-        let row = layout.row_sectors().0;
-        let bytes = |sectors: u64| SectorCount(sectors).bytes();
-        // As large as was asked for, or smaller where nothing larger fits.
-        let fitting = fitting_extent(all, extent).or_else(|| fitting_extent(all, 1));
-        Err(PlanError::Waste {
-            pool: self.description.name.clone(),
-            group: group.name.clone(),
-            extent: bytes(extent),
-            slot: bytes(slot),
-            percent: idle * 100 / slot,
-            remedy: fitting
-                .map(|extent| format!("extents of {:#} (pool.extent), ", bytes(extent)))
-                .unwrap_or_default(),
-            row: bytes(row),
-        })
     }
 
     /// The log's place: whole chunklets at the front of its members.
@@ -305,6 +267,53 @@ pub fn parts_of(shards: u64, lanes: u32) -> String {
     let parts = counted(shards * u64::from(lanes), "part");
     let groups = if lanes > 1 { format!(" and {lanes} groups") } else { String::new() };
     format!("{parts} ({}{groups})", counted(shards, "core"))
+}
+
+/// How many slots a set of a group has.
+pub(crate) fn slots_per_set(
+    pool: &str,
+    layout: &Layout,
+    (chunklet, extent): (u64, u64),
+    checksums: bool,
+) -> Result<u32, PlanError> {
+    let slots = |sectors| column_plan(layout, sectors, extent, checksums).slots_per_set;
+    if slots(chunklet) > 0 {
+        return Ok(u32::try_from(slots(chunklet)).unwrap_or(u32::MAX));
+    }
+    let works = |sectors: &u64| slots(*sectors) > 0;
+    let least = std::iter::successors(Some(chunklet), |sectors| Some(2 * sectors)).find(works);
+    Err(PlanError::ChunkletTooSmall {
+        pool: pool.to_owned(),
+        chunklet: SectorCount(chunklet).bytes(),
+        extent: SectorCount(extent).bytes(),
+        least: SectorCount(least.expect("a large chunklet holds an extent")).bytes(),
+    })
+}
+
+/// Slots of a group with a name hold an extent and little more. `fitting` are extents that would do in all groups.
+pub(crate) fn check_waste(
+    pool: &str,
+    group: &str,
+    layout: &Layout,
+    extent: u64,
+    fitting: impl FnOnce() -> Option<u64>,
+) -> Result<(), PlanError> {
+    let (slot, idle) = (slot_of(layout, extent), wasted(layout, extent));
+    if group.is_empty() || idle * 100 <= slot * WASTE_PERCENT_MAX {
+        return Ok(());
+    }
+    let bytes = |sectors: u64| SectorCount(sectors).bytes();
+    Err(PlanError::Waste {
+        pool: pool.to_owned(),
+        group: group.to_owned(),
+        extent: bytes(extent),
+        slot: bytes(slot),
+        percent: idle * 100 / slot,
+        remedy: fitting()
+            .map(|extent| format!("extents of {:#} (pool.extent), ", bytes(extent)))
+            .unwrap_or_default(),
+        row: bytes(layout.row_sectors().0),
+    })
 }
 
 struct PlacedLog {
@@ -482,8 +491,8 @@ pub struct PoolShape {
     pub sets: Arc<RaidSets>,
     /// Where slots lie in the sets.
     pub slots: Arc<SlotMap>,
-    /// By group.
-    shapes: Arc<[SetShape]>,
+    /// By group; of those that come later, as soon as it is needed.
+    shapes: Arc<[OnceLock<SetShape>; GROUPS_MAX]>,
 }
 
 impl PoolShape {
@@ -506,7 +515,9 @@ impl PoolShape {
             .with_data_start(geometry.area.data_start_sectors);
         let slots =
             SlotMap::of_batches(&sets, geometry.extent_sectors, state.batches().iter().map(joining_sets));
-        let shape = PoolShape { sets: Arc::new(sets), slots: Arc::new(slots), shapes: shapes.into() };
+        let known: [OnceLock<SetShape>; GROUPS_MAX] = Default::default();
+        known.iter().zip(&shapes).for_each(|(known, shape)| _ = known.set(*shape));
+        let shape = PoolShape { sets: Arc::new(sets), slots: Arc::new(slots), shapes: Arc::new(known) };
         for (set, column, rebuild) in state.rebuilds() {
             let (set, column) = (SetIndex(set), tier0_raid::layout::Column(column as u8));
             match rebuild.source {
@@ -524,9 +535,15 @@ impl PoolShape {
         Ok(shape)
     }
 
-    /// The layout of the sets of a group.
-    pub fn layout_of(&self, group: u32) -> Layout {
-        self.shapes[group as usize].layout
+    /// The layout of the sets of a group of this state.
+    pub fn layout_of(&self, state: &PoolState, group: u32) -> Layout {
+        self.shape_of(state, group).layout
+    }
+
+    fn shape_of(&self, state: &PoolState, group: u32) -> &SetShape {
+        self.shapes[group as usize].get_or_init(|| {
+            shape_of(state, &state.groups()[group as usize]).expect("it was checked when the group was made")
+        })
     }
 
     /// Takes over sets that have joined the state since.
@@ -537,7 +554,7 @@ impl PoolShape {
                 .flat_map(|set| (0..state.group_of(set).columns()).map(move |column| (set, column)))
                 .map(|(set, column)| state.column(set, column))
                 .collect();
-            let shape = &self.shapes[batch.group as usize];
+            let shape = self.shape_of(state, batch.group);
             self.sets.append(shape, &columns).expect("the state has checked them");
             self.slots.append(&self.sets, joining_sets(batch));
         }

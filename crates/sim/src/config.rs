@@ -480,7 +480,7 @@ impl SimConfig {
             | PlantedBug::DiscardBeforeUnmapStable
             | PlantedBug::FreeBeforeMoveStable
             | PlantedBug::WriteOldPlaceDuringMove => config.grouped(system).moving(),
-            PlantedBug::PinForgotten => config.grouped(system).tiering(),
+            PlantedBug::PinForgotten | PlantedBug::FlipLaneBeforeRetire => config.grouped(system).tiering(),
             PlantedBug::RebuildInWrongLane | PlantedBug::DiscardReplayed => {
                 config.grouped(system).moving().mishaps()
             }

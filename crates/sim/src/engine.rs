@@ -476,6 +476,10 @@ impl Running for RunningArray {
                 let volume = format!("v{volume}");
                 self.ask(AdminRequest::VolumePin { volume, from, to, place, until_unix_s: until_s }).await
             }
+            Admin::MigrateVolume { volume, group } => {
+                let (volume, group) = (format!("v{volume}"), GROUPS[group as usize].to_owned());
+                self.ask(AdminRequest::VolumeMigrate { volume, group }).await
+            }
             Admin::ShrinkVolume { name, sectors } => {
                 let size = ByteCount(sectors * SECTOR_BYTES);
                 self.ask(AdminRequest::VolumeShrink { volume: name, size, force: false }).await

@@ -49,7 +49,9 @@ const PLACES: [VolumePlace; 3] = [VolumePlace::Slow, VolumePlace::Auto, VolumePl
 /// Pauses of a user that lie between two wishes for a place: rounds of a tier take five seconds.
 const PLACE_THINKS: u64 = 200;
 /// Of the wishes these are for a part of a volume.
-const PIN_SHARE: f64 = 0.4;
+const PIN_SHARE: f64 = 0.3;
+/// And these for another group.
+const MIGRATE_SHARE: f64 = 0.25;
 /// A pin lasts for up to so many seconds, or for ever.
 const PIN_SECONDS: u64 = 60;
 
@@ -78,27 +80,34 @@ pub(crate) async fn place_by_hand<R: Running>(life: Rc<Life<R>>) {
         }
         let volume = random.below(volumes.len() as u64) as usize;
         let place = PLACES[random.below(3) as usize];
-        let wish = match random.chance(PIN_SHARE) {
-            false => Admin::PlaceVolume { volume, place },
-            true => {
-                let size = volumes[volume].sectors.0 * SECTOR_BYTES;
-                let from = random.below(size);
-                let bytes = from..from + 1 + random.below(size - from);
-                let now_s = life.world.unix_s();
-                let until_s = if random.chance(0.5) { 0 } else { now_s + 1 + random.below(PIN_SECONDS) };
-                Admin::PinVolume { volume, bytes, place, until_s }
-            }
+        let share = random.unit();
+        let wish = if share < MIGRATE_SHARE {
+            Admin::MigrateVolume { volume, group: random.below(2) as u32 }
+        } else if share < MIGRATE_SHARE + PIN_SHARE {
+            let size = volumes[volume].sectors.0 * SECTOR_BYTES;
+            let from = random.below(size);
+            let bytes = from..from + 1 + random.below(size - from);
+            let now_s = life.world.unix_s();
+            let until_s = if random.chance(0.5) { 0 } else { now_s + 1 + random.below(PIN_SECONDS) };
+            Admin::PinVolume { volume, bytes, place, until_s }
+        } else {
+            Admin::PlaceVolume { volume, place }
         };
         // Until it is answered either may be.
-        let changes = matches!(wish, Admin::PlaceVolume { .. });
-        let before = changes.then(|| life.session.volume_places.borrow_mut().remove(&volume)).flatten();
-        let known = match request(&life, wish, "volumes placed").await {
-            Ok(Outcome::Done) => Some(place),
-            Ok(Outcome::Refused) => before,
-            Ok(Outcome::Unfinished) => None,
-            Err(sentence) => return life.break_off(sentence),
-        };
-        if let Some(known) = known.filter(|_| changes) {
+        let places = matches!(wish, Admin::PlaceVolume { .. });
+        // Where a group has no disks a volume's place is forgotten.
+        let migrates = matches!(wish, Admin::MigrateVolume { .. });
+        let before =
+            (places || migrates).then(|| life.session.volume_places.borrow_mut().remove(&volume)).flatten();
+        let known =
+            match request(&life, wish, if migrates { "volumes migrated" } else { "volumes placed" }).await {
+                Ok(Outcome::Done) if migrates => None,
+                Ok(Outcome::Done) => Some(place),
+                Ok(Outcome::Refused) => before,
+                Ok(Outcome::Unfinished) => None,
+                Err(sentence) => return life.break_off(sentence),
+            };
+        if let Some(known) = known.filter(|_| places || migrates) {
             life.session.volume_places.borrow_mut().insert(volume, known);
         }
         life.world.sleep(Nanos(random.exponential(pause) as u64)).await;

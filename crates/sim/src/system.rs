@@ -266,6 +266,13 @@ pub enum Admin {
         /// When the pin ends, in seconds since the world began, or 0.
         until_s: u64,
     },
+    /// Makes a volume one of another group of sets.
+    MigrateVolume {
+        /// Its number.
+        volume: usize,
+        /// The group.
+        group: u32,
+    },
     /// Makes a volume smaller.
     ShrinkVolume {
         /// Its name.
@@ -309,6 +316,7 @@ impl Admin {
             Admin::PinVolume { volume, bytes, place, until_s } => {
                 format!("pin {bytes:?} of volume {volume}: {} until {until_s}", place.text())
             }
+            Admin::MigrateVolume { volume, group } => format!("migrate volume {volume} to group {group}"),
             Admin::ShrinkVolume { name, sectors } => format!("shrink volume {name} to {sectors} sectors"),
             Admin::DeleteVolume { name } => format!("delete volume {name}"),
         }

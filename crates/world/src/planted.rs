@@ -69,6 +69,8 @@ pub enum PlantedBug {
     FreeBeforeMoveStable,
     /// Batches write an extent to its old slot while it is copied to another.
     WriteOldPlaceDuringMove,
+    /// A volume changes its lane of the log while the one of before still has records of it.
+    FlipLaneBeforeRetire,
     /// A checkpoint leaves out where volumes are to lie.
     PinForgotten,
     /// Parity is modified from zeros that a drive holds in the place of a page that was given up.
@@ -180,7 +182,7 @@ impl PlantedBug {
     }
 
     /// All that the fault simulator looks for.
-    pub const ALL: [PlantedBug; 65] = [
+    pub const ALL: [PlantedBug; 66] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -208,6 +210,7 @@ impl PlantedBug {
         PlantedBug::DiscardBeforeUnmapStable,
         PlantedBug::FreeBeforeMoveStable,
         PlantedBug::WriteOldPlaceDuringMove,
+        PlantedBug::FlipLaneBeforeRetire,
         PlantedBug::PinForgotten,
         PlantedBug::TrustGivenUpPage,
         PlantedBug::BelieveNewPlaceEarly,

@@ -271,6 +271,7 @@ fn without_force(request: &AdminRequest) -> Option<AdminRequest> {
         AdminRequest::DriveAdd { force, .. }
         | AdminRequest::DriveReplace { force, .. }
         | AdminRequest::DriveRejoin { force, .. }
+        | AdminRequest::PoolAddGroup { force, .. }
             if *force =>
         {
             *force = false;

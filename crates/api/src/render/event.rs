@@ -301,6 +301,9 @@ fn of_pool(kind: &EventKind) -> Option<(String, String)> {
         EventKind::PoolGrown { sets, bytes } => {
             fact(format!("it has grown by {} and {bytes}", counted(*sets, "set")))
         }
+        EventKind::VolumeMigrated { volume, group } => {
+            fact(format!("volume {volume:?} has moved to group {group:?}"))
+        }
         EventKind::GrowthStuck => both(
             "it cannot grow now: no column can move",
             "look for drives that are out of service, then grow it again (tier0 pool grow)",
@@ -414,6 +417,7 @@ mod tests {
             EventKind::PoolResumed { after_s: 1 },
             EventKind::HostsRefused { wait: WaitFor::Space, after_s: 1 },
             EventKind::PoolGrown { sets: 1, bytes: few },
+            EventKind::VolumeMigrated { volume: text(), group: text() },
             EventKind::GrowthStuck,
             EventKind::GrowthFailed { error: error() },
             space(SpaceLevel::Filling { percent: 70, taken: one, usable: few }),

@@ -8,7 +8,8 @@ use tier0_control::{Witness, departed_from};
 use tier0_description::facts::PoolFacts;
 use tier0_description::names::{drives, quoted};
 use tier0_description::{
-    Description, DriveDescription, Mismatch, PoolDescription, check_same_shape, not_in_file, size_differs,
+    Description, DriveDescription, Mismatch, PoolDescription, check_same_shape, groups_not_in_file,
+    not_in_file, size_differs,
 };
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
@@ -210,7 +211,9 @@ async fn look(
         let inspected = examine(world, found, consents).await.map_err(with_hints)?;
         prove_log(world, &inspected).await.map_err(with_hints)?;
         doubts.extend(consents.doubt(world, &inspected).await);
-        check_same_shape(pool, &shapes_of(inspected.state()))?;
+        let shapes = shapes_of(inspected.state());
+        check_same_shape(pool, &shapes)?;
+        warnings.extend(groups_not_in_file(pool, &shapes));
         let mut state = inspected.state().clone();
         additions.push(add_volumes(&mut state, description, number, &mut warnings)?);
         states.push(state);

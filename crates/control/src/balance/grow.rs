@@ -39,7 +39,7 @@ impl Balance {
                 "pool {name:?} is growing already; \"tier0 status\" shows how far, \"tier0 pool grow --stop\" ends it"
             )));
         }
-        let grown = self.form_sets(number).await?;
+        let grown = self.form_sets(number, None).await?;
         if grown.later.is_some() {
             self.core(number).growing.set(true);
             self.repair.start_rebuilds(number);
@@ -79,7 +79,7 @@ impl Balance {
         if !self.core(number).growing.replace(false) {
             return;
         }
-        let kind = match self.form_sets(number).await.map(|grown| grown.what) {
+        let kind = match self.form_sets(number, None).await.map(|grown| grown.what) {
             Ok(Some((sets, bytes))) => EventKind::PoolGrown { sets, bytes },
             Ok(None) => EventKind::GrowthStuck,
             Err(error) => EventKind::GrowthFailed { error: error.to_string() },
@@ -95,7 +95,7 @@ impl Balance {
     ) -> Result<Option<PendingPlacement<'_>>, AdminError> {
         let MetaRecord::SetsAdded { columns, group, .. } = record else { return Ok(None) };
         let core = self.core(number);
-        let layout = core.shape.layout_of(*group);
+        let layout = core.shape.layout_of(&core.metadata.state(), *group);
         let width = layout.columns();
         let members = |set: &[ChunkletAddress]| set.iter().map(|chunklet| chunklet.drive).collect();
         let placed = self
@@ -110,14 +110,23 @@ impl Balance {
         })
     }
 
-    /// Forms the sets that need no column to move.
-    async fn form_sets(self: &Rc<Self>, number: usize) -> Result<Grown, AdminError> {
+    /// Makes the first sets of a group; how many, and their usable bytes.
+    pub(crate) async fn form_first_sets(
+        self: &Rc<Self>,
+        number: usize,
+        group: u32,
+    ) -> Result<(u64, ByteCount), AdminError> {
+        Ok(self.form_sets(number, Some(group)).await?.what.unwrap_or_default())
+    }
+
+    /// Forms the sets that need no column to move, in every group or in one.
+    async fn form_sets(self: &Rc<Self>, number: usize, group: Option<u32>) -> Result<Grown, AdminError> {
         let _turn = self.turn.acquire(1).await;
         let core = self.core(number);
         let slots_before = core.metadata.state().slot_count();
         let planned = {
             let state = core.metadata.state();
-            plan_growth(&state, core.metadata.change_bytes_max())
+            plan_growth(&state, group, core.metadata.change_bytes_max())
         };
         let name = &self.pools[number].name;
         let Growth { records, sets, sets_later, moves } =
@@ -130,7 +139,8 @@ impl Balance {
             let state = core.metadata.state();
             (state.slot_count() - slots_before) * state.geometry().extent_sectors * SECTOR_BYTES
         };
-        if sets > 0 {
+        // The first sets of a group have nothing to share with others.
+        if sets > 0 && group.is_none() {
             self.start_restripe(number, None);
         }
         Ok(Grown {

@@ -32,11 +32,11 @@ const ERASE_LIMIT: Nanos = Nanos::from_secs(30);
 
 /// What a member to be is made of beside its drive.
 #[derive(Clone, Copy)]
-struct Joining<'a> {
-    name: &'a str,
-    new: Option<&'a NewDrive>,
+pub(super) struct Joining<'a> {
+    pub(super) name: &'a str,
+    pub(super) new: Option<&'a NewDrive>,
     /// The member that it was, or replaces.
-    before: Option<u32>,
+    pub(super) before: Option<u32>,
 }
 
 /// What a drive is to lie on belongs to one that serves.
@@ -94,30 +94,8 @@ impl Membership {
         place: NewPlace,
         instead_of: Option<u32>,
     ) -> Result<(), AdminError> {
-        let opener = self.opener.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
         let _turn = self.turn.acquire(1).await;
-        if !is_name(&place.name) {
-            return Err(AdminError::new(format!(
-                "{:?} is no name; use 1 to 64 letters, digits, '-', '_' or '.'",
-                place.name
-            )));
-        }
-        self.check_is_nobodys(&place)?;
-        // Verbs name a drive and no pool.
-        if let Ok((number, place, state)) = self.member_named(&place.name) {
-            return Err(self.name_is_taken(number, place, state));
-        }
-        let description = DriveDescription {
-            name: place.name.clone(),
-            path: Some(place.path.clone()),
-            size: place.size,
-            ram: None,
-            model: None,
-            class: place.class,
-        };
-        let opened = opener.open(description, place.force).await;
-        let new = opened.map_err(|error| self.not_opened(number, &place, error))?;
-        self.check_serves_nowhere(&place.name, &new.drive).await?;
+        let new = self.open_new(number, &place).await?;
         match instead_of {
             Some(leaving) => self.check_room_with(number, leaving, &place.name, &new)?,
             None => {
@@ -137,6 +115,34 @@ impl Membership {
             self.tell(Subject::drive(&place.name), kind);
         }
         Ok(())
+    }
+
+    /// Opens a drive that is to join a pool, and could. What was made for it goes when this is dropped.
+    pub(super) async fn open_new(&self, number: usize, place: &NewPlace) -> Result<NewDrive, AdminError> {
+        let opener = self.opener.as_ref().ok_or_else(|| AdminError::new("drives join as handles here"))?;
+        if !is_name(&place.name) {
+            return Err(AdminError::new(format!(
+                "{:?} is no name; use 1 to 64 letters, digits, '-', '_' or '.'",
+                place.name
+            )));
+        }
+        self.check_is_nobodys(place)?;
+        // Verbs name a drive and no pool.
+        if let Ok((number, place, state)) = self.member_named(&place.name) {
+            return Err(self.name_is_taken(number, place, state));
+        }
+        let description = DriveDescription {
+            name: place.name.clone(),
+            path: Some(place.path.clone()),
+            size: place.size,
+            ram: None,
+            model: None,
+            class: place.class,
+        };
+        let opened = opener.open(description, place.force).await;
+        let new = opened.map_err(|error| self.not_opened(number, place, error))?;
+        self.check_serves_nowhere(&place.name, &new.drive).await?;
+        Ok(new)
     }
 
     /// The drive whose place a new one takes, or the first of its group, where that is of another class than the device says
@@ -280,7 +286,7 @@ impl Membership {
 
     /// A member to be of a pool and group, on this drive; of the class of the group's others if nothing tells its own, and for
     /// what the one is for that it was or replaces.
-    fn new_member(
+    pub(super) fn new_member(
         &self,
         (number, group): (usize, u32),
         joining: Joining<'_>,

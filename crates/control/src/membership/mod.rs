@@ -7,6 +7,7 @@ pub(crate) mod departed;
 pub(crate) mod heartbeat;
 pub(crate) mod join;
 pub(crate) mod named_drives;
+pub(crate) mod new_group;
 pub(crate) mod opener;
 pub(crate) mod original_array;
 pub(crate) mod overwritten_superblocks;

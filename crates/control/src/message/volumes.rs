@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tier0_pool::{Caching, Volume as VolumeRecord};
+use tier0_pool::{Caching, Claim, Volume as VolumeRecord};
 use tier0_units::SlotRef;
 use tier0_volume::Budget;
 use tier0_world::IoError;
@@ -45,6 +45,15 @@ pub enum VolumesCommand {
         number: u32,
         /// Told when all is in place.
         reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// It is of another group. It must be held.
+    Regroup {
+        /// The volume.
+        number: u32,
+        /// What it claims from now on.
+        claim: Claim,
+        /// Told when its requests pass the lane of that group.
+        reply: oneshot::Sender<()>,
     },
     /// Offer it to hosts.
     Offer {

@@ -51,7 +51,7 @@ fn is_fast(state: &PoolState, group: u32) -> bool {
 }
 
 fn cost_of(pool: &Pool, state: &PoolState, group: u32) -> GroupCost {
-    let layout = pool.shape.layout_of(group);
+    let layout = pool.shape.layout_of(state, group);
     let redundancy = match layout.parities() {
         0 => Redundancy::Copies(layout.copies_per_unit() as u32),
         parities => Redundancy::Parity(parities as u32),

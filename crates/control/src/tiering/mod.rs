@@ -7,6 +7,7 @@
 
 pub(crate) mod groups;
 pub(crate) mod history;
+pub(crate) mod homing;
 pub(crate) mod moves;
 pub(crate) mod round;
 pub(crate) mod settings;
@@ -57,6 +58,8 @@ pub(crate) struct TierPool {
     is_due: Cell<bool>,
     /// Rung when it is.
     changed: Notify,
+    /// Rung when volumes have changed their group.
+    homing: Notify,
     pace: Cell<Pace>,
     /// Whether hosts wait longer for the fast group than for the others, as the last round has seen it.
     is_fast_slower: Cell<bool>,
@@ -115,6 +118,7 @@ impl TierPool {
             lacking: Cell::new(0),
             is_due: Cell::new(false),
             changed: Notify::new(),
+            homing: Notify::new(),
             pace: Cell::default(),
             is_fast_slower: Cell::new(false),
             last: RefCell::default(),

@@ -108,7 +108,7 @@ impl Tiering {
     }
 
     /// Waits for moves between a fast group and others, and remembers them; how many have moved.
-    async fn end_of(
+    pub(super) async fn end_of(
         &self,
         (number, fast): (usize, u32),
         moves: Vec<(Wanted, impl Future<Output = bool>)>,
@@ -149,17 +149,10 @@ impl TierPool {
     /// Volumes that may have extents elsewhere than they are to be, with their placements.
     fn volumes_to_look_at(&self, groups: &TierGroups) -> Vec<(u32, Placement)> {
         let state = self.metadata.state();
-        let is_needed = |volume: &u32, placement: &Placement| {
-            let is_away = || state.away_of(*volume).any(|(group, _)| group == groups.fast);
-            match placement.place {
-                Place::Auto => !placement.pins.is_empty(),
-                Place::Fast => true,
-                Place::Home => !placement.pins.is_empty() || is_away(),
-            }
-        };
+        let is_needed = |placement: &Placement| placement.place == Place::Fast || !placement.pins.is_empty();
         let own = state.volumes().filter(|volume| groups.slow.contains_key(&volume.group));
         let all = own.map(|volume| (volume.number, state.placement(volume.number)));
-        all.filter(|(volume, placement)| is_needed(volume, placement)).collect()
+        all.filter(|(_, placement)| is_needed(placement)).collect()
     }
 
     /// Of some extents of a volume from the one of number `first` on, those that lie elsewhere than they are to; and where to go on.

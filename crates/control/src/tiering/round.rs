@@ -146,6 +146,7 @@ impl Tiering {
         if !ended.is_empty() {
             // They do not hold in any case.
             let _ = core.commit(ended.into_iter().map(record).collect()).await;
+            core.homing.notify_all();
         }
     }
 

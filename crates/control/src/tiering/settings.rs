@@ -152,6 +152,7 @@ impl Tiering {
         let record = MetaRecord::PlacementChanged { volume, placement };
         self.core(pool).metadata.commit(vec![record]).await.map_err(AdminError::from)?;
         self.begin_counting(pool);
+        self.core(pool).homing.notify_all();
         Ok(())
     }
 

@@ -28,9 +28,9 @@ use crate::volumes::lifecycle::Meant;
 /// Extents that are shared in a turn.
 const EXTENTS_AT_ONCE: u32 = 4096;
 /// So little is left that hosts can wait for it, if the log took no longer than this to come into place.
-const SETTLED: Nanos = Nanos::from_secs(2);
+pub(super) const SETTLED: Nanos = Nanos::from_secs(2);
 /// How often that is tried.
-const SETTLINGS_MAX: usize = 3;
+pub(super) const SETTLINGS_MAX: usize = 3;
 
 impl Volumes {
     pub(crate) async fn clone_volume(self: &Rc<Self>, name: &str, clone: &str) -> Done {
@@ -164,7 +164,7 @@ pub fn without_unfinished(state: &PoolState) -> Vec<MetaRecord> {
     unfinished.map(|volume| MetaRecord::VolumeDeleted { volume: volume.number }).collect()
 }
 
-fn all(results: Vec<Result<(), IoError>>) -> Result<(), IoError> {
+pub(super) fn all(results: Vec<Result<(), IoError>>) -> Result<(), IoError> {
     results.into_iter().collect()
 }
 

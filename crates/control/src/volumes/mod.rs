@@ -4,6 +4,7 @@ pub(crate) mod ceilings;
 pub(crate) mod clones;
 pub(crate) mod extent_commits;
 pub(crate) mod lifecycle;
+pub(crate) mod migrate;
 pub(crate) mod shrink;
 
 use std::cell::{Cell, RefCell};

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tier0_api::AdminRequest;
-use tier0_pool::Reserve;
+use tier0_api::{AdminRequest, GroupDrive, GroupShape};
+use tier0_control::admin::drive_class;
+use tier0_pool::{DriveClass, Reserve};
 use tier0_units::ByteCount;
 
+use super::absolute;
 use super::rate::{Pace, rate_or_none};
 use crate::failure::Failure;
 use crate::verb::asking::{Agreement, Answering, carry_out};
@@ -17,6 +19,8 @@ const EXAMPLES: &str = "\
 Examples:
   tier0 pool grow array.toml
       after tier0 drive add: use the new drives, rebalance the data
+  tier0 pool add-group array.toml flash --raid raid1 --drive ssd0=/dev/sdx --drive ssd1=/dev/sdy
+      add flash to a pool of disks: a tier for its volumes, and a group to migrate to
   tier0 pool restripe array.toml --rate 100MiB
       rebalance the data over all drives, at most this much per second
   tier0 pool restripe array.toml --stop
@@ -43,6 +47,9 @@ pub(crate) enum Pool {
     /// Use added drives, and rebalance the data over all of them
     #[command(after_help = EXAMPLES)]
     Grow(Grow),
+    /// Add a group of RAID sets with its drives, of another level or another kind of drives
+    #[command(after_help = EXAMPLES)]
+    AddGroup(AddedGroup),
     /// Rebalance the data over all sets
     #[command(after_help = EXAMPLES)]
     Restripe(Restripe),
@@ -157,6 +164,53 @@ pub(crate) struct Grow {
     answering: Answering,
 }
 
+/// A group to be.
+#[derive(Args, Debug)]
+pub(crate) struct AddedGroup {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The group's name
+    group: String,
+    /// Its RAID level: raid0, raid1, raid10, raid5, raid50 or raid6
+    #[arg(long)]
+    raid: String,
+    /// A drive of it, by name and file or device; repeat it for each
+    #[arg(long = "drive", value_name = "NAME=PATH", required = true, value_parser = named_path)]
+    drives: Vec<(String, PathBuf)>,
+    /// Drives of a set [default: by the level and the number of drives]
+    #[arg(long)]
+    set_size: Option<usize>,
+    /// RAID 5 groups of a RAID 50 set [default: 2]
+    #[arg(long)]
+    raid50_groups: Option<usize>,
+    /// Stripe unit [default: 64KiB]
+    #[arg(long)]
+    stripe_unit: Option<ByteCount>,
+    /// How many drives' worth of its space stays free for rebuilding [default: 0]
+    #[arg(long)]
+    spare_drives: Option<u32>,
+    /// Name for the group that the pool has so far, if it has none [default: disks or flash, by its drives]
+    #[arg(long)]
+    first_name: Option<String>,
+    /// Create files with this size where there are none
+    #[arg(long)]
+    size: Option<ByteCount>,
+    /// Drive class, flash or disk, if the devices report the wrong one
+    #[arg(long)]
+    class: Option<DriveClass>,
+    /// Overwrite existing data on the drives; asks first if there is any
+    #[arg(long)]
+    force: bool,
+    /// Pool (required if the array has several)
+    #[arg(long)]
+    pool: Option<String>,
+    #[command(flatten)]
+    agreement: Agreement,
+    #[command(flatten)]
+    answering: Answering,
+}
+
 /// What is to be spread.
 #[derive(Args, Debug)]
 pub(crate) struct Restripe {
@@ -173,6 +227,9 @@ pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
     let (array, request, answering) = match verb {
         Pool::Grow(Grow { of: OfPool { array, pool }, stop, answering }) => {
             (array, AdminRequest::PoolGrow { pool: pool.clone(), stop: *stop }, answering)
+        }
+        Pool::AddGroup(new) => {
+            return carry_out(&new.array, &add_group(new)?, new.answering, new.agreement);
         }
         Pool::Log(MovedLog { of: OfPool { array, pool }, drives, answering }) => {
             (array, AdminRequest::PoolLog { pool: pool.clone(), drives: drives.clone() }, answering)
@@ -203,4 +260,33 @@ pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
         Pool::Recover(verb) => return recover::run(verb),
     };
     carry_out(array, &request, *answering, Agreement::default())
+}
+
+fn add_group(new: &AddedGroup) -> Result<AdminRequest, Failure> {
+    let drive = |(name, path): &(String, PathBuf)| {
+        let (name, path) = (name.clone(), absolute(path)?);
+        Ok(GroupDrive { name, path, size: new.size, class: new.class.map(drive_class) })
+    };
+    Ok(AdminRequest::PoolAddGroup {
+        pool: new.pool.clone(),
+        name: new.group.clone(),
+        first_name: new.first_name.clone(),
+        shape: GroupShape {
+            raid: new.raid.clone(),
+            set_size: new.set_size,
+            raid50_groups: new.raid50_groups,
+            stripe_unit: new.stripe_unit,
+            spare_drives: new.spare_drives,
+        },
+        drives: new.drives.iter().map(drive).collect::<Result<_, Failure>>()?,
+        force: new.force,
+    })
+}
+
+/// A drive's name and where it lies.
+fn named_path(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.into())),
+        _ => Err("it is not a name and a path; write it as in ssd0=/dev/sdx".to_owned()),
+    }
 }

@@ -306,6 +306,8 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
     let has_ceilings = volumes.iter().any(|volume| volume.ceilings.is_some());
     let has_places = volumes.iter().any(is_placed);
     columns.extend(has_groups.then_some("group"));
+    let are_migrating = volumes.iter().any(|volume| volume.migrating_bytes > 0);
+    columns.extend(are_migrating.then_some("still elsewhere"));
     columns.extend(has_places.then_some("place"));
     columns.extend(has_ceilings.then_some("ceilings"));
     columns.extend(has_clones.then_some("shares space with"));
@@ -320,6 +322,7 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
             if volume.read_cache { "on" } else { "off" }.to_owned(),
         ];
         row.extend(volume.group.clone().filter(|_| has_groups));
+        row.extend(are_migrating.then(|| ByteCount(volume.migrating_bytes).to_string()));
         row.extend(has_places.then(|| place_words(volume)));
         row.extend(
             has_ceilings.then(|| volume.ceilings.map_or_else(|| "-".to_owned(), |all| all.to_string())),

@@ -389,6 +389,7 @@ impl Store {
             | Admin::SwitchVolume { .. }
             | Admin::SwitchPool { .. }
             | Admin::PlaceVolume { .. }
+            | Admin::MigrateVolume { .. }
             | Admin::PinVolume { .. }
             | Admin::SizeFlashCache { .. }
             | Admin::MoveExtents { .. }

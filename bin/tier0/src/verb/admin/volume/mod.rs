@@ -40,6 +40,8 @@ Examples:
       keep this part on flash until then
   tier0 volume unpin array.toml redo --range 0..4GiB
       let the tier decide again
+  tier0 volume migrate array.toml redo --group flash
+      move it to another group of RAID sets, online; migrating it back cancels that
   tier0 volume set array.toml redo iops.max=5000 mbps.max=200 burst=10
       ceilings per second over all clients; unused budget of 10 s may be used later
   tier0 volume set array.toml redo iops.max=none mbps.max=none
@@ -75,6 +77,9 @@ pub(crate) enum Volume {
     /// Switch a volume's caches, set its ceilings, or say where it lies, online
     #[command(after_help = EXAMPLES)]
     Set(VolumeSettings),
+    /// Move a volume and its clones to another group of RAID sets, online
+    #[command(after_help = EXAMPLES)]
+    Migrate(VolumeMigrate),
     /// Keep a part of a volume on flash, or off it
     #[command(after_help = EXAMPLES)]
     Pin(VolumePin),
@@ -206,6 +211,18 @@ pub(crate) struct VolumeSettings {
     answering: Answering,
 }
 
+/// A volume that is to be of another group.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeMigrate {
+    #[command(flatten)]
+    of: OfVolume,
+    /// The group of RAID sets, of the same pool; "tier0 pool tier --rate" limits how fast it moves
+    #[arg(long)]
+    group: String,
+    #[command(flatten)]
+    answering: Answering,
+}
+
 /// A part of a volume that is to lie in one group.
 #[derive(Args, Debug)]
 pub(crate) struct VolumePin {
@@ -282,6 +299,10 @@ pub(crate) fn volume(verb: &Volume) -> Result<(), Failure> {
             let (from, to) = (ByteCount(range.start), ByteCount(range.end));
             let until_unix_s = until.unwrap_or(0);
             let request = AdminRequest::VolumePin { volume: volume.clone(), from, to, place, until_unix_s };
+            (array, request, answering, none)
+        }
+        Volume::Migrate(VolumeMigrate { of: OfVolume { array, volume }, group, answering }) => {
+            let request = AdminRequest::VolumeMigrate { volume: volume.clone(), group: group.clone() };
             (array, request, answering, none)
         }
         Volume::Unpin(VolumeUnpin { of: OfVolume { array, volume }, range, answering }) => {

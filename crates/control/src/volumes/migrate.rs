@@ -1,0 +1,239 @@
+//! Volumes that change their group of sets while hosts go on, with all that was cloned from them: to another RAID level, another
+//! kind of drives, another lane of the write log.
+//!
+//! 1. What the log has of them goes into its place, while hosts go on.
+//! 2. Every shard lets wait what writes to them, and brings the rest into place: their lane of the log has nothing of them.
+//! 3. The metadata have them in the new group. What is written from then on for the first time gets its slots there.
+//! 4. Shards let their requests pass the lane of that group, and what waited goes on.
+//! 5. Their extents come after them ([`crate::tiering::homing`]).
+//!
+//! A crash before step 3 leaves them in the group of before, one after it in the new one, and the next start goes on with step 5:
+//! which extents are left is in the map. Whoever wants them back migrates them back.
+
+use std::rc::Rc;
+
+use tier0_description::names::quoted;
+use tier0_pool::{Claim, DriveClass, MetaRecord, Placement, PoolState, Volume as VolumeRecord};
+use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES};
+use tier0_world::{IoError, PlantedBug, planted};
+
+use super::Volumes;
+use super::clones::{SETTLED, SETTLINGS_MAX, all};
+use super::lifecycle::Meant;
+use crate::admin::AdminError;
+use crate::message::volumes::VolumesCommand;
+
+/// Extents that are looked at before others have their turn.
+const EXTENTS_AT_ONCE: usize = 4096;
+/// How long others have their turn.
+const TURN: Nanos = Nanos::from_micros(1);
+
+/// A family that has changed its group.
+pub(crate) struct Migrated {
+    pub(crate) pool: usize,
+    /// The names of all its volumes.
+    pub(crate) names: Vec<String>,
+    /// What moves to the new group.
+    pub(crate) bytes: ByteCount,
+    /// Whether something was said of their places, which is forgotten.
+    pub(crate) are_unplaced: bool,
+}
+
+/// A family that is to change its group.
+struct Family {
+    pool: usize,
+    number: u32,
+    /// The volumes, with their numbers in the array.
+    volumes: Vec<(VolumeRecord, u32)>,
+    group: u32,
+}
+
+impl Volumes {
+    /// Makes a volume and its family one of another group. Where that one has no disks, what was said of their places is forgotten.
+    pub(crate) async fn change_group(
+        self: &Rc<Self>,
+        name: &str,
+        group: &str,
+    ) -> Result<Migrated, AdminError> {
+        self.settle_family(name, group).await?;
+        let _turn = self.turn.acquire(1).await;
+        let family = self.family_meant(name, group)?;
+        let Family { pool, number, ref volumes, group } = family;
+        let wanted = self.slots_wanted(&family).await;
+        self.check_room_for_family(&family, wanted)?;
+        let core = self.core(pool);
+        if !core.metadata.state().is_mixed() {
+            core.metadata.commit(vec![MetaRecord::GroupsMixed {}]).await.map_err(AdminError::from)?;
+        }
+        let changed = MetaRecord::FamilyGroupChanged { family: number, group };
+        core.metadata.state().check(&changed)?;
+        let has_disks = core.metadata.state().data_classes(group).any(|class| class == DriveClass::Disk);
+        let placed = |(volume, _): &&(VolumeRecord, u32)| {
+            !has_disks && !core.metadata.state().placement(volume.number).is_default()
+        };
+        let forgotten = volumes.iter().filter(placed).map(|(volume, _)| MetaRecord::PlacementChanged {
+            volume: volume.number,
+            placement: Placement::default(),
+        });
+        let records: Vec<MetaRecord> = forgotten.chain([changed]).collect();
+        let are_unplaced = records.len() > 1;
+        let held = self.hold_family(volumes).await;
+        let moved = match held {
+            Ok(()) => match core.metadata.commit(records).await.map_err(AdminError::from) {
+                Ok(()) => self.regroup_family(volumes, group).await,
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        for (_, number) in volumes {
+            self.command(|reply| VolumesCommand::Open { number: *number, reply }).await?;
+        }
+        moved?;
+        let extent = core.metadata.state().geometry().extent_sectors * SECTOR_BYTES;
+        let names = volumes.iter().map(|(volume, _)| volume.name.clone()).collect();
+        Ok(Migrated { pool, names, bytes: ByteCount(wanted * extent), are_unplaced })
+    }
+
+    /// Brings into place what the log has of a family, until little is left, while hosts and administrators go on.
+    async fn settle_family(&self, name: &str, group: &str) -> Result<(), AdminError> {
+        for _ in 0..SETTLINGS_MAX {
+            let family = self.family_meant(name, group)?;
+            let pool = &self.pools[family.pool].name;
+            if self.core(family.pool).pauses.since().is_some() {
+                return Err(AdminError::new(format!(
+                    "cannot migrate volume {name:?} while its pool {pool:?} is paused; reconnect the drives it waits for, and try \
+                     again"
+                )));
+            }
+            let begun = self.world.now();
+            for (volume, number) in &family.volumes {
+                let settled = self.command(|reply| VolumesCommand::Settle { number: *number, reply }).await?;
+                all(settled).map_err(|error| not_in_place(&volume.name, &error))?;
+            }
+            if self.world.now().saturating_sub(begun) < SETTLED {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The family of a volume, and the group to which it is to go.
+    fn family_meant(&self, name: &str, group: &str) -> Result<Family, AdminError> {
+        let Meant { pool, record, .. } = self.volume_meant(name)?;
+        let core = self.core(pool);
+        let state = core.metadata.state();
+        let Some(to) = state.group_named(group).filter(|_| state.has_groups()) else {
+            let known =
+                state.groups().iter().map(|group| group.name.as_str()).filter(|name| !name.is_empty());
+            let known: Vec<&str> = known.collect();
+            return Err(AdminError::new(match known.is_empty() {
+                true => format!(
+                    "pool {:?} has one group of sets; add another one first (tier0 pool add-group)",
+                    core.name
+                ),
+                false => format!(
+                    "pool {:?} has no group {group:?}; use one of {}, or add it (tier0 pool add-group)",
+                    core.name,
+                    quoted(known.into_iter())
+                ),
+            }));
+        };
+        if record.group == to {
+            return Err(AdminError::unchanged(format!(
+                "volume {name} is of group {group} already; nothing changed"
+            )));
+        }
+        let volumes = state.family(record.family()).filter(|volume| !volume.is_unfinished());
+        let volumes = volumes.map(|volume| (volume.clone(), self.number_of(pool, volume.number)));
+        let volumes: Option<Vec<_>> = volumes.map(|(volume, number)| Some((volume, number?))).collect();
+        let volumes =
+            volumes.ok_or_else(|| AdminError::failed("a volume was deleted meanwhile; try again"))?;
+        Ok(Family { pool, number: record.family(), volumes, group: to })
+    }
+
+    /// Slots that a family needs in the group besides those that it has there.
+    async fn slots_wanted(&self, family: &Family) -> u64 {
+        let core = self.core(family.pool);
+        let mut wanted = 0;
+        for (volume, _) in &family.volumes {
+            if !volume.thin {
+                wanted += core.metadata.state().wanted_in(volume, family.group);
+                continue;
+            }
+            let mut next = Some(0);
+            while let Some(first) = next {
+                let (some, last) =
+                    slots_elsewhere(&core.metadata.state(), volume.number, first, family.group);
+                wanted += some;
+                next = last;
+                self.world.sleep(TURN).await;
+            }
+        }
+        wanted
+    }
+
+    fn check_room_for_family(&self, family: &Family, wanted: u64) -> Result<(), AdminError> {
+        let core = self.core(family.pool);
+        let state = core.metadata.state();
+        // What a tier has moved there gives way.
+        let room = state.room_in(family.group) + state.lent_to_tier(family.group);
+        if wanted <= room {
+            return Ok(());
+        }
+        let bytes = |slots: u64| ByteCount(slots * state.geometry().extent_sectors * SECTOR_BYTES);
+        let names: Vec<&str> = family.volumes.iter().map(|(volume, _)| volume.name.as_str()).collect();
+        Err(AdminError::new(format!(
+            "{} would have to move to group {:?}, which has room for {:#}: {:#} are lacking for volume {}; add drives to the group \
+             (tier0 drive add --group {}, then tier0 pool grow), or migrate a smaller volume",
+            format_args!("{:#}", bytes(wanted)),
+            state.groups()[family.group as usize].name,
+            bytes(room),
+            bytes(wanted - room),
+            names.join(", "),
+            state.groups()[family.group as usize].name,
+        )))
+    }
+
+    async fn hold_family(&self, volumes: &[(VolumeRecord, u32)]) -> Result<(), AdminError> {
+        if planted(PlantedBug::FlipLaneBeforeRetire) {
+            return Ok(());
+        }
+        for (volume, number) in volumes {
+            let held = self.command(|reply| VolumesCommand::Hold { number: *number, reply }).await?;
+            all(held).map_err(|error| not_in_place(&volume.name, &error))?;
+        }
+        Ok(())
+    }
+
+    async fn regroup_family(&self, volumes: &[(VolumeRecord, u32)], group: u32) -> Result<(), AdminError> {
+        for (volume, number) in volumes {
+            let claim = Claim { group, thin: volume.thin };
+            self.command(|reply| VolumesCommand::Regroup { number: *number, claim, reply }).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Of some extents of a volume from the one of number `first` on, how many slots lie in other groups than this; and where to go
+/// on. What several extents have counts for the first of them.
+fn slots_elsewhere(state: &PoolState, volume: u32, first: u32, group: u32) -> (u64, Option<u32>) {
+    let mut count = 0;
+    let map = state.map(volume);
+    for (number, (index, slot)) in map.into_iter().flat_map(|map| map.iter_from(first)).enumerate() {
+        if number == EXTENTS_AT_ONCE {
+            return (count, Some(index));
+        }
+        let is_first = state.owners(slot.slot).next() == Some(ExtentId { volume, index });
+        let home = state.slot_home(slot.slot).map(|home| state.group_number_of(home.set));
+        count += u64::from(is_first && home != Some(group));
+    }
+    (count, None)
+}
+
+/// What hosts have written to a volume is not in its place.
+fn not_in_place(name: &str, error: &IoError) -> AdminError {
+    AdminError::failed(format!(
+        "volume {name:?} was not migrated; its hosts are not affected: the write log could not be destaged: {error}; check \
+         \"tier0 status\", and try again under less load"
+    ))
+}
