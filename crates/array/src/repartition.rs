@@ -1,4 +1,5 @@
-//! Another number of shards: the write log, which has a part for each, is emptied and cut anew (decision 0002).
+//! Another number of shards, or a lane for a group that was added: the write log, which has a part for each lane of each shard, is
+//! emptied and cut anew (decision 0002).
 //!
 //! 1. The pool is opened with the shards that it had; what they recover from the log is destaged, and nothing is served.
 //! 2. One record places the new parts, void, where the old ones lie. From then on nothing of the old ones is read.
@@ -87,10 +88,16 @@ pub(crate) fn why_kept(states: &[PoolState], shards: usize) -> Option<String> {
     states.iter().find_map(|state| cut(state, shards, false, Uuid::new_v4).err())
 }
 
-/// The same log in a part for each lane of each of `shards`; none where it has as many. Drives may be lost only where it `is_due`.
+/// Whether the log of a pool that has run on so many shards can be cut so that groups have lanes of their own that share one.
+pub(crate) fn lacks_lanes(state: &PoolState) -> bool {
+    cut(state, state.log().shards(), false, Uuid::new_v4).is_ok_and(|placement| placement.is_some())
+}
+
+/// The same log in a part for each lane of each of `shards`; none where it has as many. Groups have a lane each, if the log is large
+/// enough for that. Drives may be lost only where it `is_due`.
 ///
 /// # Errors
-/// Why it cannot be cut so.
+/// Why it cannot be cut for so many shards.
 fn cut(
     state: &PoolState,
     shards: usize,
@@ -98,29 +105,39 @@ fn cut(
     mut id: impl FnMut() -> Uuid,
 ) -> Result<Option<LogPlacement>, String> {
     let LogPlacement { rings, lanes } = state.log();
-    if state.log().shards() == shards {
+    let has_parts = state.log().shards() == shards;
+    let groups = state.groups().len() as u32;
+    if has_parts && (rings.is_empty() || *lanes >= groups) {
         return Ok(None);
     }
     let name = state.name();
     let lost = state.members().iter().find(|member| member.state == MemberState::Lost);
     if let Some(away) = lost.filter(|_| !is_due) {
-        return Err(format!(
+        let why = format!(
             "drive {:?} of pool {name:?} is missing; replace it first (tier0 drive replace)",
             away.name
-        ));
+        );
+        return if has_parts { Ok(None) } else { Err(why) };
     }
     let first = rings.first().ok_or_else(|| format!("pool {name:?} has no write log"))?;
     let copies = first.copies.iter().filter(|copy| state.is_active(copy.member));
     let areas: Vec<Area> = copies.map(|copy| Area::of(state, copy.member)).collect();
-    let parts = shards as u64 * u64::from(*lanes);
-    let sectors = areas.iter().map(|area| area.sectors / parts / 8 * 8).min().unwrap_or(0);
     let least = ring_sectors_min(state.groups());
+    let part = |lanes: u32| {
+        let parts = shards as u64 * u64::from(lanes);
+        areas.iter().map(|area| area.sectors / parts / 8 * 8).min().unwrap_or(0)
+    };
+    let lanes = if *lanes < groups && part(groups) >= least { groups } else { *lanes };
+    if has_parts && lanes == state.log().lanes {
+        return Ok(None);
+    }
+    let sectors = part(lanes);
     if sectors < least {
         let size = |sectors: u64| SectorCount(sectors).bytes();
         return Err(format!(
             "the write log of pool {name:?} is too small for {}: each needs {:#}, but would have {:#}; the size \
              is fixed when the pool is created (pool.log)",
-            parts_of(shards as u64, *lanes),
+            parts_of(shards as u64, lanes),
             size(least),
             size(sectors)
         ));
@@ -130,7 +147,8 @@ fn cut(
         copies: areas.iter().map(|area| area.part(number, sectors)).collect(),
         is_void: true,
     };
-    Ok(Some(LogPlacement { rings: (0..parts).map(ring).collect(), lanes: *lanes }))
+    let parts = shards as u64 * u64::from(lanes);
+    Ok(Some(LogPlacement { rings: (0..parts).map(ring).collect(), lanes }))
 }
 
 /// Where a member's copies of all parts lie: whole chunklets side by side.

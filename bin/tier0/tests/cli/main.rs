@@ -15,6 +15,7 @@ mod demo;
 mod events;
 mod examples;
 mod flash_cache;
+mod groups;
 mod lab;
 mod load;
 mod modelled;

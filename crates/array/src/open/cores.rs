@@ -45,8 +45,8 @@ pub(super) fn kept_text(before: usize, wanted: usize, why: &str) -> String {
 }
 
 impl OpenArray {
-    /// Has the array run on as many shards as its description says, where it has run on another number: what its write log
-    /// holds is destaged, and the log cut anew. Where that cannot be, the array runs as before, and a warning says why.
+    /// Has the array run on as many shards as its description says, where it has run on another number, and with a lane of the write
+    /// log for each group: what the log holds is destaged, and it is cut anew. Where that cannot be, the array runs as before, and a warning says why.
     ///
     /// # Errors
     /// When the log cannot be emptied, or a drive does not end what it was given for that. The log is as it was, or void, and
@@ -54,11 +54,11 @@ impl OpenArray {
     pub fn adopt_cores(&mut self) -> Result<(), ArrayError> {
         let Kind::Lasting { media, pools, consents } = &self.kind else { return Ok(()) };
         let wanted = self.cores_wanted;
-        if self.pools.iter().all(|pool| pool.log_parts == wanted) {
+        if self.pools.iter().all(|pool| pool.log_parts == wanted && !pool.lacks_lanes) {
             return Ok(());
         }
         tracing::info!(
-            "changing the number of shards from {} to {wanted}: emptying and re-creating the write log",
+            "emptying and re-creating the write log, for {wanted} shards (before: {}) and a lane for each group",
             self.cores
         );
         let (name, media, pools, consents) =

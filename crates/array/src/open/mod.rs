@@ -52,6 +52,7 @@ pub use rehearsal::{HeldDrive, Rehearsal, is_virtual, rehearse_creation};
 pub use stored::{StoredVolume, stored_volumes};
 
 use crate::ArrayError;
+use crate::repartition::lacks_lanes;
 
 /// An array whose drives are open and whose state is checked, ready to run.
 pub struct OpenArray {
@@ -136,6 +137,8 @@ struct OpenPool {
     log_copies: usize,
     /// Parts of its write log; none where there is no log.
     log_parts: usize,
+    /// Whether groups share a lane of its write log that can have one of their own.
+    lacks_lanes: bool,
     volumes: Vec<(String, ByteCount)>,
     layout: PoolLayout,
 }
@@ -246,6 +249,7 @@ impl OpenPool {
             usable: space.usable,
             free: space.free(),
             log_parts: state.log().shards(),
+            lacks_lanes: lacks_lanes(state),
             log_copies: rings.map(|ring| ring.copies.iter().filter(serves).count()).min().unwrap_or(0),
             volumes: state
                 .volumes()

@@ -48,7 +48,9 @@ impl<'a> Decoded<'a> {
             if Intent::is_intent(&entry.header) {
                 let intent = Intent::decode(&entry.header, intent_buffers(&entry.header, &entry.pages))
                     .map_err(|source| RecoverError::Intent { position, source })?;
-                if is_here(position, intent.extent)? {
+                // What is left of a volume that has changed its lane: its data was in place before, and intents of it that
+                // follow records of other volumes are released with those.
+                if matches!(belongs(intent.extent), Belongs::Here) {
                     decoded.intents.push(FoundIntent { position, intent });
                 }
                 continue;

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use tier0_api::GroupShape;
+use tier0_description::is_name;
 use tier0_description::shape::AskedShape;
 use tier0_plan::{members_max, new_group};
 use tier0_pool::{DriveClass, MetaRecord, PoolState, SetGroup};
@@ -40,6 +41,11 @@ impl Membership {
     ) -> Result<(usize, u32), AdminError> {
         let number = self.pool_meant(pool)?;
         let _turn = self.turn.acquire(1).await;
+        if let Some(name) = new.first_name.iter().chain([&new.name]).find(|name| !is_name(name)) {
+            return Err(AdminError::new(format!(
+                "{name:?} is no name of a group; use 1 to 64 letters, digits, '-', '_' or '.'"
+            )));
+        }
         let (raid, spare_drives) = asked(&new.shape)
             .of_drives(new.drives.len())
             .map_err(|error| AdminError::new(format!("group {:?}: {error}", new.name)))?;

@@ -176,7 +176,7 @@ impl PoolState {
     pub(crate) fn check_log_shape(&self, log: &LogPlacement) -> Result<(), MetaError> {
         let refuse = |fact: String| Err(MetaError::BadLog { fact });
         let groups = self.groups().len();
-        if log.lanes != 1 && log.lanes as usize != groups {
+        if !(1..=groups).contains(&(log.lanes as usize)) {
             return refuse(format!("it has {} lanes, and the pool {groups} groups of sets", log.lanes));
         }
         if !log.rings.len().is_multiple_of(log.lanes as usize) {
@@ -226,7 +226,9 @@ impl PoolState {
     pub(crate) fn check_log(&self, log: &LogPlacement) -> Result<(), MetaError> {
         self.check_log_shape(log)?;
         let known = &self.inventory.log;
-        if !known.rings.is_empty() && known.lanes != log.lanes {
+        // More of them need rings that are made anew.
+        let has_more = log.lanes > known.lanes && log.rings.iter().all(|ring| ring.is_void);
+        if !known.rings.is_empty() && !has_more && known.lanes != log.lanes {
             let fact = format!("it has {} lanes for each shard, and cannot have {}", known.lanes, log.lanes);
             return Err(MetaError::BadLog { fact });
         }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 pub struct LogPlacement {
     /// By shard, and in each by lane.
     pub rings: Vec<LogRing>,
-    /// Lanes of a shard: one for each group of sets, or a single one for all.
+    /// Lanes of a shard: one for each group of sets, but groups that were added since share the first.
     #[serde(default = "one_lane", skip_serializing_if = "is_one_lane")]
     pub lanes: u32,
 }

@@ -19,12 +19,12 @@ const EXAMPLES: &str = "\
 Examples:
   tier0 pool grow array.toml
       after tier0 drive add: use the new drives, rebalance the data
-  tier0 pool add-group array.toml flash --raid raid1 --drive ssd0=/dev/sdx --drive ssd1=/dev/sdy
-      add flash to a pool of disks: a tier for its volumes, and a group to migrate to
   tier0 pool restripe array.toml --rate 100MiB
       rebalance the data over all drives, at most this much per second
   tier0 pool restripe array.toml --stop
       stop; moved data stays at its new location
+  tier0 pool add-group array.toml flash --raid raid1 --drive f0=f0.img --drive f1=f1.img --size 64MiB
+      add a group of drives, here of two new files: for a tier, or to migrate volumes to
   tier0 pool log array.toml --drives ssd0,ssd1
       move the write log to these drives, which were added before
   tier0 pool flash-cache array.toml 200GiB --drives ssd0,ssd1

@@ -256,7 +256,7 @@ fn extents_without_end_are_damage() {
 }
 
 #[test]
-fn each_group_has_a_lane_of_the_log_for_good_or_none_has() {
+fn groups_have_lanes_of_the_log_and_more_come_with_new_rings() {
     let state = grouped();
     let placed = |count, lanes| {
         let rings = (0..count).map(|number| LogRing { is_void: true, ..ring(number, &[0, 1]) });
@@ -274,6 +274,9 @@ fn each_group_has_a_lane_of_the_log_for_good_or_none_has() {
     single.apply_all(&[placed(2, 1)]).expect("two shards");
     assert_eq!((single.log().shards(), single.log().lane_of(1)), (2, 0));
     let mut state = state;
+    state.apply_all(&[placed(2, 1)]).expect("two shards with one lane for both groups");
+    let MetaRecord::LogPlaced(made) = placed(2, 2) else { unreachable!("it is placed") };
+    assert!(matches!(refused(&state, MetaRecord::LogPlaced(made.made())), MetaError::BadLog { .. }));
     state.apply_all(&[placed(2, 2)]).expect("a shard");
     let log = state.log();
     assert_eq!((log.shards(), log.lane_of(0), log.lane_of(1)), (1, 0, 1));

@@ -1,0 +1,199 @@
+//! Groups of sets that join a pool that serves, and volumes that migrate between them.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Served, contents, directory, file, refuse, run, status, succeed, text};
+
+/// A pool of one group without a name: RAID 5 of disks, of which three make a set, and a volume.
+fn array_of(directory: &Path, disks: usize, spares: u32) -> String {
+    let at = directory.display();
+    format!(
+        r#"
+[array]
+name = "lab"
+cores = 2
+memory = "64MiB"
+
+[[drive]]
+name = "disk{{n}}"
+count = {disks}
+path = "{at}/disk{{n}}.img"
+size = "128MiB"
+class = "disk"
+
+[[pool]]
+name = "pool0"
+raid = "raid5"
+set_size = 3
+spare_drives = {spares}
+log = "8MiB"
+chunklet = "2MiB"
+extent = "1MiB"
+
+[[volume]]
+name = "lun0"
+size = "32MiB"
+"#
+    )
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..600 {
+        if is_so() {
+            return;
+        }
+        #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("it does not come to that: {what}");
+}
+
+fn load(uri: &str, more: &[&str]) {
+    succeed(&[&["load", uri, "--overwrite", "--verify"], more].concat());
+}
+
+fn write_all(uri: &str) {
+    load(uri, &["--read", "0", "--pattern", "sequential", "--block", "256KiB", "--ios", "128"]);
+}
+
+fn lun0(array: &str) -> Value {
+    status(array)["pools"][0]["volumes"][0].clone()
+}
+
+/// Adds a group of two drives of flash in files.
+fn add_flash(array: &str, directory: &Path, more: &[&str]) -> String {
+    let drive = |name: &str| format!("{name}={}", directory.join(format!("{name}.img")).display());
+    let (one, other) = (drive("ssd0"), drive("ssd1"));
+    let verb = ["pool", "add-group", array, "flash", "--raid", "raid1", "--drive", &one, "--drive", &other];
+    succeed(&[verb.as_slice(), &["--size", "128MiB", "--class", "flash"], more].concat()).replace('\n', " ")
+}
+
+/// As docs/operations.md says: two disks leave, flash takes their bays, and the volume gets a tier and moves to it.
+#[test]
+fn disks_give_way_to_flash_and_a_volume_moves_there_and_back() {
+    let directory = directory();
+    let at = directory.path();
+    let array = file(at, "array.toml", &array_of(at, 5, 2));
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    let array = text(&array);
+    write_all(&served.uri);
+    for disk in ["disk3", "disk4"] {
+        succeed(&["drive", "remove", array, disk, "--yes"]);
+        wait_until("the disk has left", || {
+            !status(array)["pools"][0]["drives"].to_string().contains(&format!("\"{disk}\""))
+        });
+    }
+    let done = add_flash(array, at, &[]);
+    assert!(done.contains("has the group flash with") && done.contains("tier0 config"), "{done}");
+    assert_eq!(lun0(array)["group"], "disks", "the first group has got a name");
+    succeed(&["volume", "set", array, "lun0", "place=auto"]);
+    succeed(&["volume", "pin", array, "lun0", "--range", "0..2MiB", "--to", "fast"]);
+    wait_until("the pin holds", || lun0(array)["away_bytes"] == 2 << 20);
+
+    let done = succeed(&["volume", "migrate", array, "lun0", "--group", "flash"]).replace('\n', " ");
+    assert!(done.contains("30MiB") && done.contains("pins") && done.contains("cancels"), "{done}");
+    wait_until("it has moved", || lun0(array)["migrating_bytes"] == 0 && lun0(array)["away_bytes"] == 0);
+    wait_until("it is told", || succeed(&["events", array]).contains("has moved to group \"flash\""));
+    let (config, groups) = (succeed(&["config", array]), status(array));
+    assert_eq!(groups["pools"][0]["groups"][0]["used_bytes"], 0, "{groups}");
+    assert!(config.contains("[[pool.group]]") && config.contains("group = \"flash\""), "{config}");
+
+    // The old file still does, and says what it lacks.
+    served.kill();
+    let served = Served::start(Path::new(array), at);
+    load(&served.uri, &["--read", "100", "--ios", "200"]);
+    assert_eq!(lun0(array)["group"], "flash");
+    served.stop();
+    let told = run(&["check", array]);
+    assert!(
+        told.stdout.contains("group \"flash\"") || told.stderr.contains("group \"flash\""),
+        "{}",
+        told.stdout
+    );
+    let newer = file(at, "newer.toml", &config);
+    let served = Served::start(&newer, at);
+    let array = text(&newer);
+    succeed(&["volume", "migrate", array, "lun0", "--group", "disks"]);
+    wait_until("it has moved back", || lun0(array)["away_bytes"] == 0);
+    load(&served.uri, &["--read", "50", "--ios", "200"]);
+    assert!(succeed(&["volume", "migrate", array, "lun0", "--group", "disks"]).contains("already"));
+    served.stop();
+}
+
+#[test]
+fn a_group_that_cannot_be_is_refused_and_nothing_is_left() {
+    let directory = directory();
+    let at = directory.path();
+    let array = file(at, "array.toml", &array_of(at, 3, 0));
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    let array = text(&array);
+    let foreign = file(at, "old.img", &"x".repeat(64 << 20));
+    let names: Vec<_> = contents(at).into_keys().collect();
+    let path = |name: &str| format!("{name}={}", at.join(format!("{name}.img")).display());
+    let (one, two, same) = (path("a"), path("b"), format!("c={}", at.join("a.img").display()));
+    let held = format!("old={}", foreign.display());
+    let cases: [(&[&str], i32, &[&str]); 9] = [
+        (&["flash", "--raid", "raid7", "--drive", &one], 2, &["raid7"]),
+        (&["flash", "--raid", "raid6", "--drive", &one, "--drive", &two], 2, &["raid6", "there are 2"]),
+        (&["flash", "--raid", "raid1", "--drive", &one, "--drive", &same], 2, &["path of its own"]),
+        (&["disks", "--raid", "raid1", "--drive", &one, "--drive", &two], 2, &["--first-name"]),
+        (&["bad name", "--raid", "raid1", "--drive", &one, "--drive", &two], 2, &["bad name"]),
+        (&["flash", "--raid", "raid1", "--drive", "a", "--drive", &two], 2, &["NAME=PATH"]),
+        (&["flash", "--raid", "raid1", "--drive", &one, "--drive", "disk0=/x"], 2, &["disk0"]),
+        (&["flash", "--raid", "raid1", "--drive", &one, "--drive", &held], 2, &["\"old\"", "--force"]),
+        (
+            &[
+                "flash",
+                "--raid",
+                "raid1",
+                "--set-size",
+                "2",
+                "--spare-drives",
+                "1",
+                "--drive",
+                &one,
+                "--drive",
+                &two,
+            ],
+            2,
+            &["lower one of them"],
+        ),
+    ];
+    for (arguments, code, words) in cases {
+        refuse(&[&["pool", "add-group", array], arguments, &["--size", "64MiB"]].concat(), code, words);
+        let now: Vec<_> = contents(at).into_keys().collect();
+        assert_eq!(now, names, "{arguments:?} leaves a file behind");
+    }
+    refuse(&["volume", "migrate", array, "lun0", "--group", "flash"], 2, &["tier0 pool add-group"]);
+    assert!(
+        status(array)["pools"][0]["volumes"][0].get("group").is_none(),
+        "the pool has one group without a name"
+    );
+    add_flash(array, at, &["--first-name", "old"]);
+    assert_eq!(lun0(array)["group"], "old");
+    refuse(
+        &[
+            "pool",
+            "add-group",
+            array,
+            "third",
+            "--raid",
+            "raid1",
+            "--drive",
+            &one,
+            "--drive",
+            &two,
+            "--size",
+            "64MiB",
+            "--first-name",
+            "x",
+        ],
+        2,
+        &["omit --first-name"],
+    );
+    served.stop();
+}
