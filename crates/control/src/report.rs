@@ -474,6 +474,7 @@ fn volumes_status(state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
             * state.geometry().extent_sectors
             * SECTOR_BYTES,
         ceilings: ceilings(state.ceilings(volume.number)),
+        weight: state.weight(volume.number),
         family: state.family_names(volume),
         connections: stats.connections.iter().filter(|one| one.volume == volume.name).count(),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),

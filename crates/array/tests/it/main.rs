@@ -23,3 +23,4 @@ mod simulated_array;
 mod tier;
 mod volumes;
 mod wear;
+mod weights;

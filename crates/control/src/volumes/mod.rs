@@ -5,6 +5,7 @@ pub(crate) mod clones;
 pub(crate) mod extent_commits;
 pub(crate) mod lifecycle;
 pub(crate) mod shrink;
+mod weights;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
