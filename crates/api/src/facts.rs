@@ -145,6 +145,14 @@ pub struct VolumeFacts {
     /// What hosts may ask of it in a second; none where it has no ceilings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<Ceilings>,
+    /// What it gets in comparison with other volumes where writers are delayed, 1 to 100.
+    #[serde(default = "weight_default")]
+    pub weight: u32,
+}
+
+/// The weight of a volume of which nothing is said.
+pub(crate) fn weight_default() -> u32 {
+    10
 }
 
 /// When the administrator is warned that a pool fills, and what stays free.

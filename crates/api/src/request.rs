@@ -333,6 +333,13 @@ pub enum AdminRequest {
         #[serde(default)]
         burst_seconds: Option<u32>,
     },
+    /// Changes what a volume gets in comparison with others where writers are delayed.
+    VolumeWeight {
+        /// The volume.
+        volume: String,
+        /// 1 to 100; 10 where nothing was set.
+        weight: u32,
+    },
 }
 
 /// What comes back.

@@ -598,6 +598,9 @@ pub struct VolumeStatus {
     /// What hosts may ask of it in a second; none where it has no ceilings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceilings: Option<Ceilings>,
+    /// What it gets in comparison with other volumes where writers are delayed, 1 to 100.
+    #[serde(default = "crate::facts::weight_default")]
+    pub weight: u32,
     /// The names of its clones and of those whose clone it is. They may share space.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub family: Vec<String>,

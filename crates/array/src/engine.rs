@@ -532,6 +532,7 @@ pub(crate) async fn start_shard(
         for volume in seed.state.volumes() {
             let io = VolumeIo::new(&pool, volume, seed.state.caching(volume));
             io.throttle.set(seed.budgets.get(&volume.number).cloned());
+            io.set_weight(seed.state.weight(volume.number));
             volumes.push(Some(Rc::new(io)));
         }
         pools.push(pool);

@@ -73,6 +73,11 @@ impl VolumeIo {
         before.release(self.number);
     }
 
+    /// Where writers are delayed, it gets so much in comparison with other volumes: in whatever lane it is.
+    pub(crate) fn set_weight(&self, weight: u32) {
+        self.pool.lanes().iter().for_each(|lane| lane.write_back.set_weight(self.number, weight));
+    }
+
     /// Its name now.
     pub(crate) fn name(&self) -> Rc<str> {
         self.name.borrow().clone()

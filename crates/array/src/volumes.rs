@@ -12,7 +12,7 @@ use futures_util::future::{Either, select, try_join_all};
 use tier0_cache::WriteBack;
 use tier0_control::message::command::CachingChange;
 use tier0_control::message::volumes::{SharedExtents, VolumesCommand};
-use tier0_pool::{Caching, Claim, Volume as VolumeRecord};
+use tier0_pool::{Caching, Claim, Volume as VolumeRecord, WEIGHT_DEFAULT};
 use tier0_units::{ExtentId, Nanos, SlotRef, WriteCache};
 use tier0_volume::owner;
 use tier0_world::IoError;
@@ -67,6 +67,10 @@ impl Shard {
             }
             VolumesCommand::SetBudget { number, budget, reply } => {
                 self.with_volume(number, async |volume| volume.throttle.set(budget)).await;
+                let _ = reply.send(());
+            }
+            VolumesCommand::SetWeight { number, weight, reply } => {
+                self.with_volume(number, async |volume| volume.set_weight(weight)).await;
                 let _ = reply.send(());
             }
             VolumesCommand::Rename { number, name, reply } => {
@@ -245,6 +249,7 @@ impl Shard {
         pool.heat.forget(volume.number);
         let slots = pool.mapping.remove_volume(volume.number).await;
         write_back.has_gone(volume.number);
+        volume.set_weight(WEIGHT_DEFAULT);
         // A read of an extent that has left one of them may still be under way there.
         for (number, slot) in slots.iter().enumerate() {
             write_back.until_unread(*slot).await;

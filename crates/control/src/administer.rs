@@ -108,6 +108,7 @@ impl Control {
                 let change = CeilingsChange { iops_max, mbps_max, burst_seconds };
                 self.volumes.set_ceilings(&volume, change).await
             }
+            AdminRequest::VolumeWeight { volume, weight } => self.volumes.set_weight(&volume, weight).await,
             AdminRequest::PoolCache { pool, read, write } => {
                 self.caches.set_pool_cache(pool.as_deref(), read, write).await
             }

@@ -476,6 +476,7 @@ fn volumes_status(pool: &Pool, state: &PoolState, stats: &PoolStats) -> Vec<Volu
             * SECTOR_BYTES,
         migrating_bytes: migrating_bytes(pool, state, volume).0,
         ceilings: ceilings(state.ceilings(volume.number)),
+        weight: state.weight(volume.number),
         family: state.family_names(volume),
         connections: stats.connections.iter().filter(|one| one.volume == volume.name).count(),
         io: stats.volumes.get(&volume.number).map(IoSummary::from).unwrap_or_default(),

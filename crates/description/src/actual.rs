@@ -1,6 +1,8 @@
 //! The description of an array as it is: what the drives know, and what only its file says.
 
-use tier0_pool::{Ceilings, CeilingsChange, DriveClass, Place as VolumePlace, RaidRecord, SpaceRules};
+use tier0_pool::{
+    Ceilings, CeilingsChange, DriveClass, Place as VolumePlace, RaidRecord, SpaceRules, WEIGHT_DEFAULT,
+};
 use tier0_raid::layout::{RaidConfig, RaidLevel};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
@@ -55,6 +57,7 @@ impl Description {
                 place: (volume.place != VolumePlace::Home).then_some(volume.place),
                 group: volume.group.clone(),
                 ceilings: those_set(volume.ceilings),
+                weight: (volume.weight != WEIGHT_DEFAULT).then_some(volume.weight),
             }));
         }
         Ok((actual, remarks))

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use tier0_catalog::DriveSpec;
 use tier0_policy::PolicyKind;
-use tier0_pool::{Ceilings, CeilingsChange, DriveClass, GROUPS_MAX, Place as VolumePlace, SpaceRules};
+use tier0_pool::{
+    Ceilings, CeilingsChange, DriveClass, GROUPS_MAX, Place as VolumePlace, SpaceRules, WEIGHT_MAX, is_weight,
+};
 use tier0_units::{ByteCount, Nanos, SECTOR_BYTES, SectorCount, SizeRule, WriteCache};
 use toml::Spanned;
 
@@ -696,7 +698,19 @@ fn check_volume(
         place: volume_place.transpose()?,
         group: section.group.as_ref().map(|group| volume_group(group, &pools[pool], place)).transpose()?,
         ceilings: volume_ceilings(section, place)?,
+        weight: volume_weight(section, place)?,
     })
+}
+
+/// What a volume gets in comparison with others.
+fn volume_weight(section: &VolumeSection, place: &Place<'_>) -> Result<Option<u32>, DescriptionError> {
+    match &section.weight {
+        Some(weight) if !is_weight(*weight.get_ref()) => {
+            let text = format!("volume.weight: {} is no weight; use 1 to {WEIGHT_MAX}", weight.get_ref());
+            Err(place.wrong(weight.span(), text))
+        }
+        weight => Ok(weight.as_ref().map(|weight| *weight.get_ref())),
+    }
 }
 
 /// What hosts may ask of a volume in a second.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use tier0_pool::{CeilingsChange, Place as VolumePlace, RaidRecord};
+use tier0_pool::{CeilingsChange, Place as VolumePlace, RaidRecord, WEIGHT_DEFAULT};
 use tier0_units::{ByteCount, SECTOR_BYTES, SectorCount};
 
 use super::{Description, DriveDescription, GroupDescription, PoolDescription, VolumeDescription};
@@ -419,6 +419,7 @@ fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescrip
         .chain(would_become(&section, "read_cache", known.read_cache, wanted.read_cache))
         .chain(would_become(&section, "place", known.place.or(Some(VolumePlace::Home)), wanted.place))
         .chain(compare_ceilings(&section, known.ceilings, wanted.ceilings))
+        .chain(would_become(&section, "weight", known.weight.or(Some(WEIGHT_DEFAULT)), wanted.weight))
         .collect()
 }
 

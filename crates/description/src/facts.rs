@@ -135,6 +135,8 @@ pub struct VolumeFacts {
     pub group: Option<String>,
     /// What hosts may ask of it in a second.
     pub ceilings: Ceilings,
+    /// What it gets in comparison with others where writers are delayed.
+    pub weight: u32,
 }
 
 impl PoolFacts {
@@ -259,5 +261,6 @@ fn volume(state: &PoolState, volume: &tier0_pool::Volume) -> VolumeFacts {
         place: state.placement(volume.number).place,
         group: state.name_of_group(volume.group).map(str::to_owned),
         ceilings: state.ceilings(volume.number),
+        weight: state.weight(volume.number),
     }
 }

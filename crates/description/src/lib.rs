@@ -203,6 +203,8 @@ pub struct VolumeDescription {
     pub group: Option<String>,
     /// What hosts may ask of it in a second; as it is where nothing is said, and as much as they like of a new volume.
     pub ceilings: CeilingsChange,
+    /// What it gets in comparison with others where writers are delayed; as it is where nothing is said.
+    pub weight: Option<u32>,
 }
 
 impl Description {
@@ -460,6 +462,7 @@ struct VolumeSection {
     iops_max: Option<Spanned<u32>>,
     mbps_max: Option<Spanned<u32>>,
     burst: Option<Spanned<u32>>,
+    weight: Option<Spanned<u32>>,
 }
 
 #[derive(Default, Deserialize)]

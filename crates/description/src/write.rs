@@ -198,8 +198,18 @@ impl Page<'_> {
     }
 
     fn volume(&mut self, volume: &VolumeDescription, pools: &[PoolDescription]) {
-        let VolumeDescription { name, pool, sectors, thin, write_cache, read_cache, place, group, ceilings } =
-            volume;
+        let VolumeDescription {
+            name,
+            pool,
+            sectors,
+            thin,
+            write_cache,
+            read_cache,
+            place,
+            group,
+            ceilings,
+            weight,
+        } = volume;
         self.open("[[volume]]", format!("volume {name}"));
         self.field("name", quoted(name));
         self.field("pool", quoted(&pools[*pool].name));
@@ -212,6 +222,7 @@ impl Page<'_> {
         self.field_if("iops_max", ceilings.iops_max);
         self.field_if("mbps_max", ceilings.mbps_max);
         self.field_if("burst", ceilings.burst_seconds);
+        self.field_if("weight", *weight);
     }
 }
 
@@ -348,6 +359,7 @@ mod tests {
                     mbps_max: [Some(200), None][n % 2],
                     burst_seconds: (n % 3 == 2).then_some(10),
                 },
+                weight: [None, Some(1), Some(100)][n % 3],
             };
             volumes.into_iter().enumerate().map(volume).collect()
         })

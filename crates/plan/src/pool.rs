@@ -9,7 +9,7 @@ use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
     CacheSwitches, Ceilings, ChunkletAddress, Chunklets, DriveClass, FlashCacheDevice, FlashCachePlacement,
     GROUPS_MAX, Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord, MetadataArea,
-    Placement, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
+    Placement, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume, WEIGHT_DEFAULT,
 };
 use tier0_raid::layout::Layout;
 use tier0_raid::set::{JoiningSets, RaidSets, SetIndex, SetShape, SlotMap};
@@ -372,6 +372,7 @@ pub fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid) -> Ve
         branch: None,
     });
     records.extend(MetaRecord::limit(number, Ceilings::default(), volume.ceilings));
+    records.extend(MetaRecord::weigh(number, WEIGHT_DEFAULT, volume.weight));
     records.extend(placement_of(state, number, volume));
     records
 }

@@ -50,9 +50,11 @@ pub(crate) const DISPLACED: u64 = 1 << 2;
 pub(crate) const CEILINGS: u64 = 1 << 3;
 /// Compatible: a checkpoint says where volumes are to lie, and how the tier works.
 pub(crate) const PLACEMENTS: u64 = 1 << 4;
+/// Compatible: a checkpoint says how much volumes get in comparison with others.
+pub(crate) const WEIGHTS: u64 = 1 << 5;
 /// What it knows in checkpoints.
 pub(crate) const IN_CHECKPOINTS: Features = Features {
-    compatible: LEFT_BEHIND | ROLES | DISPLACED | CEILINGS | PLACEMENTS,
+    compatible: LEFT_BEHIND | ROLES | DISPLACED | CEILINGS | PLACEMENTS | WEIGHTS,
     incompatible: GROUPS | LANES | FAMILIES | SWITCHES | FLASH_CACHE | MIXED,
     ..Features::NONE
 };

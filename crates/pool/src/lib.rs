@@ -40,5 +40,5 @@ pub use state::{
     DriveRole, ExtentMap, FAMILY_VOLUMES_MAX, FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry,
     LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PINS_MAX, Pin, Place,
     Placement, PoolState, Rebuild, RebuildSource, Run, SetBatch, SetGroup, SetsToCome, SlotHome,
-    TEXT_BYTES_MAX, TierSettings, UnknownPlace, Volume,
+    TEXT_BYTES_MAX, TierSettings, UnknownPlace, Volume, WEIGHT_DEFAULT, WEIGHT_MAX, is_weight,
 };

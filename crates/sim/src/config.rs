@@ -345,6 +345,10 @@ impl SimConfig {
     pub fn tiering(mut self) -> SimConfig {
         self.mixture.tiering = true;
         self.array.has_tier = true;
+        let random = &mut Random::new(self.seed, 0x6e19);
+        for volume in &mut self.array.volumes {
+            volume.weight = random.chance(0.7).then(|| 1 + random.below(100) as u32);
+        }
         self
     }
 
@@ -561,6 +565,7 @@ fn draw_array(abilities: &Abilities, random: &mut Random) -> ArrayConfig {
             sectors: SectorCount(between(&abilities.volume_sectors, random) / 8 * 8),
             thin: abilities.thin && random.chance(0.8),
             write_cache: if random.chance(0.8) { write_cache } else { pick(&abilities.write_caches, random) },
+            weight: None,
         })
         .collect();
     ArrayConfig {

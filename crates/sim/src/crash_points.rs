@@ -73,6 +73,7 @@ impl Theme {
             ),
             thin: abilities.thin,
             write_cache: self.write_cache,
+            weight: None,
         };
         let fewest = drives_min(self.level).max(*abilities.drives.start());
         let spare_drives = u32::from(self.loses_drive && fewest < *abilities.drives.end());

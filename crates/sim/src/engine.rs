@@ -213,6 +213,7 @@ fn describe(config: &ArrayConfig, names: &[&str]) -> Result<Description, SystemE
         place: None,
         group: config.second.as_ref().map(|_| GROUPS[number % 2].to_owned()),
         ceilings: Default::default(),
+        weight: volume.weight,
     };
     let row = layout.row_sectors().0;
     let first_drives = config.first_drives();

@@ -105,6 +105,8 @@ pub struct VolumeConfig {
     pub thin: bool,
     /// When its writes are acknowledged.
     pub write_cache: WriteCache,
+    /// What it gets in comparison with others where writers are delayed; as usual where nothing is said.
+    pub weight: Option<u32>,
 }
 
 /// What a system can do, so that the simulator asks for nothing else.

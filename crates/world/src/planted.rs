@@ -59,6 +59,8 @@ pub enum PlantedBug {
     MergeOldPage,
     /// A write that fills a small log is delayed although nothing is dirty that could make room.
     DelayWhenNothingIsDirty,
+    /// The turn of a delayed writer is not passed on to a writer of another volume.
+    QueueSkipsVolume,
     /// A lane of the log keeps room for the intents of the group that takes fewest, not of any that its extents lie in.
     IntentsOfWrongGroup,
     /// Only the lane of a set's group settles before a column is rebuilt, and guards the slots that are.
@@ -182,7 +184,7 @@ impl PlantedBug {
     }
 
     /// All that the fault simulator looks for.
-    pub const ALL: [PlantedBug; 66] = [
+    pub const ALL: [PlantedBug; 67] = [
         PlantedBug::AckBeforeMirror,
         PlantedBug::SkipFlushBeforeRelease,
         PlantedBug::TrustWriteOrder,
@@ -205,6 +207,7 @@ impl PlantedBug {
         PlantedBug::ScrubBelievesFirstCopy,
         PlantedBug::MergeOldPage,
         PlantedBug::DelayWhenNothingIsDirty,
+        PlantedBug::QueueSkipsVolume,
         PlantedBug::IntentsOfWrongGroup,
         PlantedBug::RebuildInWrongLane,
         PlantedBug::DiscardBeforeUnmapStable,

@@ -160,6 +160,12 @@ fn with_what_is_left(text: String, array: &Path, request: &AdminRequest) -> Stri
             ];
             with_what_the_file_says(text, &format!("volume {volume:?}"), says)
         }
+        AdminRequest::VolumeWeight { volume, weight } => {
+            let named = file.volumes.iter().find(|one| one.name == *volume);
+            let Some(named) = named else { return text };
+            let says = [says_otherwise("weight", named.weight, Some(*weight))];
+            with_what_the_file_says(text, &format!("volume {volume:?}"), says)
+        }
         AdminRequest::PoolCache { pool, read, write } => {
             let meant = file.pools.iter().filter(|one| pool.as_ref().is_none_or(|pool| one.name == *pool));
             meant.fold(text, |text, named| {

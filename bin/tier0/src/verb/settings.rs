@@ -2,6 +2,7 @@
 
 use tier0_api::{AdminRequest, VolumePlace};
 use tier0_catalog::similar;
+use tier0_pool::{WEIGHT_MAX, is_weight};
 use tier0_units::WriteCache;
 
 use crate::failure::Failure;
@@ -28,6 +29,9 @@ const MBPS_MAX: NumberKey = NumberKey { name: "mbps.max", number: "N" };
 /// How long an unused budget of these lasts.
 const BURST: NumberKey = NumberKey { name: "burst", number: "SECONDS" };
 
+/// What a volume gets in comparison with others.
+const WEIGHT: &str = "weight";
+
 /// What is to be set of a volume.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct VolumeChange {
@@ -39,12 +43,14 @@ pub(super) struct VolumeChange {
     place: Option<VolumePlace>,
     /// Its ceilings: requests, megabytes, and seconds of burst.
     ceilings: [Option<u32>; 3],
+    /// What it gets in comparison with others.
+    weight: Option<u32>,
 }
 
 impl VolumeChange {
     /// What the array is asked for.
     pub(super) fn requests(&self, volume: &str) -> Vec<AdminRequest> {
-        let VolumeChange { read, write, place, ceilings } = *self;
+        let VolumeChange { read, write, place, ceilings, weight } = *self;
         let [iops_max, mbps_max, burst_seconds] = ceilings;
         let caches = (read.is_some() || write.is_some()).then(|| AdminRequest::VolumeCache {
             volume: volume.to_owned(),
@@ -58,7 +64,8 @@ impl VolumeChange {
             burst_seconds,
         });
         let placed = place.map(|place| AdminRequest::VolumePlace { volume: volume.to_owned(), place });
-        caches.into_iter().chain(placed).chain(limited).collect()
+        let weighed = weight.map(|weight| AdminRequest::VolumeWeight { volume: volume.to_owned(), weight });
+        caches.into_iter().chain(placed).chain(limited).chain(weighed).collect()
     }
 }
 
@@ -90,6 +97,7 @@ pub(super) fn of_volume(settings: &[String]) -> Result<VolumeChange, Failure> {
     let ceilings = [IOPS_MAX, MBPS_MAX, BURST];
     let mut known = vec![CACHE_READ.words(), VOLUME_CACHE_WRITE.words(), PLACE.words()];
     known.extend(ceilings.iter().map(NumberKey::words));
+    known.push(weight_words());
     let settings = split("volume", settings, &known)?;
     let [iops, mbps, burst] = ceilings.map(|key| key.value(&settings));
     Ok(VolumeChange {
@@ -97,6 +105,22 @@ pub(super) fn of_volume(settings: &[String]) -> Result<VolumeChange, Failure> {
         write: VOLUME_CACHE_WRITE.value(&settings)?,
         place: PLACE.value(&settings)?,
         ceilings: [iops?, mbps?, burst?],
+        weight: weight(&settings)?,
+    })
+}
+
+fn weight_words() -> String {
+    format!("{WEIGHT}=1..{WEIGHT_MAX}")
+}
+
+/// The weight among settings; none where they do not name it.
+fn weight(settings: &[(&str, &str)]) -> Result<Option<u32>, Failure> {
+    let Some((_, text)) = settings.iter().find(|(key, _)| *key == WEIGHT) else { return Ok(None) };
+    let weight = text.parse().ok().filter(|weight| is_weight(*weight));
+    weight.map(Some).ok_or_else(|| {
+        Failure::Input(format!(
+            "invalid value {text:?} for {WEIGHT}; use a whole number from 1 to {WEIGHT_MAX}: {WEIGHT}=N"
+        ))
     })
 }
 
@@ -196,6 +220,8 @@ mod tests {
         let ceilings = volume(&["iops.max=5000", "mbps.max=none", "burst=0"]);
         assert_eq!(ceilings.ceilings, [Some(5000), Some(0), Some(0)]);
         assert_eq!(ceilings.requests("lun0").len(), 1);
+        assert_eq!(volume(&["weight=100"]).weight, Some(100));
+        assert_eq!(volume(&["weight=100", "burst=3"]).requests("lun0").len(), 2);
         assert_eq!(volume(&["cache.read=on", "burst=3"]).requests("lun0").len(), 2);
         assert_eq!(volume(&["place=auto"]).place, Some(VolumePlace::Auto));
         assert_eq!(of_pool(&owned(&["cache.write=off"])).expect("it is known"), (None, Some(false)));
@@ -226,6 +252,8 @@ mod tests {
             (&["mbps.max=-1"], "mbps.max=N|none"),
             (&["burst=2s"], "burst=SECONDS|none"),
             (&["iops=5"], "did you mean iops.max?"),
+            (&["weight=0"], "invalid value \"0\" for weight; use a whole number from 1 to 100: weight=N"),
+            (&["weight=none"], "weight=N"),
         ] {
             let refused = of_volume(&owned(settings)).expect_err("it is unknown");
             let text = refused.text().unwrap_or_default();

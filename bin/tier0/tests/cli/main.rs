@@ -29,4 +29,5 @@ mod sockets;
 mod support;
 mod tier;
 mod volumes;
+mod weights;
 mod witness;

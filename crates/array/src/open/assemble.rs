@@ -537,6 +537,7 @@ fn add_volumes(
                 let mut own = MetaRecord::switch_caches(known, volume.read_cache, volume.write_cache);
                 let ceilings = state.ceilings(known.number);
                 own.extend(MetaRecord::limit(known.number, ceilings, volume.ceilings));
+                own.extend(MetaRecord::weigh(known.number, state.weight(known.number), volume.weight));
                 own.extend(placement_of(state, known.number, volume));
                 own
             }

@@ -29,6 +29,8 @@ pub struct StoredVolume {
     pub read_cache: bool,
     /// What hosts may ask of it in a second.
     pub ceilings: Ceilings,
+    /// What it gets in comparison with others where writers are delayed.
+    pub weight: u32,
     /// The names of its clones and of those whose clone it is.
     pub family: Vec<String>,
 }
@@ -47,6 +49,7 @@ impl StoredVolume {
             write_cache: caching.write,
             read_cache: caching.read,
             ceilings: state.ceilings(volume.number),
+            weight: state.weight(volume.number),
             family: state.family_names(volume),
         }
     }

@@ -24,3 +24,4 @@ mod simulated_array;
 mod tier;
 mod volumes;
 mod wear;
+mod weights;

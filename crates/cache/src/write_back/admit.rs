@@ -1,4 +1,8 @@
-//! Admission: delays writers when memory or log get short, smoothly and in the order of arrival.
+//! Admission: delays writers when memory or log get short, smoothly, in the order of arrival within a volume and fairly between
+//! volumes (`turns`).
+//!
+//! A writer of a volume that has had less than its share waits for room only. What it takes delays the others, so that all
+//! together are as fast as the log gets rid of pages.
 
 use std::rc::Rc;
 
@@ -51,12 +55,12 @@ impl Drop for Delay<'_> {
 }
 
 impl Inner {
-    /// Waits until there is room for a record with so many data pages.
-    pub(crate) async fn admit(self: &Rc<Self>, pages: u64) -> Result<Admission, IoError> {
+    /// Waits until there is room for a record of a volume with so many data pages.
+    pub(crate) async fn admit(self: &Rc<Self>, volume: u32, pages: u64) -> Result<Admission, IoError> {
         self.check_log()?;
         let blocks = pages + 1;
         if self.has_delayed_writers() || self.level(pages, blocks) > self.high() {
-            let queue = Box::pin(self.queue(pages, blocks));
+            let queue = Box::pin(self.queue(volume, pages, blocks));
             self.unless_refused(queue).await??;
         }
         Ok(self.reserve(pages, blocks))
@@ -70,28 +74,30 @@ impl Inner {
         Admission { inner: self.clone(), pages, blocks }
     }
 
-    /// Waits as long as it takes to destage as much.
-    async fn queue(&self, pages: u64, blocks: u64) -> Result<(), IoError> {
+    /// Waits for the volume's turn, and then as long as it takes to destage as much.
+    async fn queue(&self, volume: u32, pages: u64, blocks: u64) -> Result<(), IoError> {
         let _delay = Delay { inner: self, began: self.world.now() };
-        let _turn = self.admission.acquire(1).await;
         let mut owed = (pages as f64).max(RECORD_PAGES);
+        let place = self.admission.join(volume, owed);
         loop {
+            place.until_first().await;
+            owed += self.passed.take();
             self.check_log()?;
             let level = self.level(pages, blocks);
             // Nothing is dirty that could make room: a writer to be slowed down would wait for ever. The smallest log is
             // full with one page, where the rate is zero.
             if level <= 1.0 && self.is_empty() && !planted(PlantedBug::DelayWhenNothingIsDirty) {
-                return Ok(());
+                break;
             }
             // Nothing is destaged to make room, so a writer to be slowed down would wait for ever.
             if let Some(error) = self.refusal.when_full().filter(|_| level > self.high()) {
                 return Err(error);
             }
             let rate = self.state.borrow().room_rate.pages_per_s();
-            let Some(rate) = admission_rate(level, self.high(), rate) else { return Ok(()) };
+            let Some(rate) = admission_rate(level, self.high(), rate) else { break };
             if level > 1.0 {
                 if self.is_empty() {
-                    return Ok(());
+                    break;
                 }
                 if let Some(error) = self.blockage() {
                     return Err(error);
@@ -100,19 +106,28 @@ impl Inner {
                 self.progress.wait().await;
                 continue;
             }
+            if place.is_within_share() {
+                self.passed.set(owed);
+                break;
+            }
             let rest = Nanos::from_secs_f64(owed / rate.max(f64::MIN_POSITIVE));
             if rest == Nanos::ZERO {
-                return Ok(());
+                break;
             }
             let slice = rest.min(SLICE);
             self.world.sleep(slice).await;
-            owed -= rate * slice.as_secs_f64();
+            // Otherwise another volume's writer has used the time.
+            if place.is_first() {
+                owed -= rate * slice.as_secs_f64();
+            }
         }
+        place.take();
+        Ok(())
     }
 
     /// Whether a writer waits for room.
     pub(super) fn has_delayed_writers(&self) -> bool {
-        self.admission.free() == 0
+        !self.admission.is_empty()
     }
 
     /// Whether nothing is dirty or about to be, so that waiting would not help.

@@ -5,6 +5,7 @@
 //! | `state` | the bookkeeping, without I/O |
 //! | `append` | records on their way into the log |
 //! | `admit` | delays writers when memory or log get short |
+//! | `turns` | whose turn it is among delayed writers, by the weights of volumes |
 //! | `write` | writes and zeros: merging, zero detection, allocation |
 //! | `read` | the newest content, from memory and slots |
 //! | `select` | which pages are destaged next |
@@ -29,9 +30,10 @@ mod scheduler;
 mod select;
 mod state;
 mod through;
+mod turns;
 mod write;
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -40,7 +42,7 @@ use tier0_integrity::SlotIo;
 use tier0_journal::{Ring, RingError, Space};
 use tier0_stats::{IoRecorder, IoStats};
 use tier0_units::{ByteCount, ExtentId, Nanos, PAGE_SECTORS, SECTOR_BYTES, SlotRef};
-use tier0_world::sync::{Notify, Semaphore};
+use tier0_world::sync::Notify;
 use tier0_world::{IoError, PlantedBug, World, planted};
 
 use crate::AccessCounter;
@@ -51,6 +53,7 @@ use crate::readers::Readers;
 use crate::write_back::refuse::Refusal;
 pub(crate) use crate::write_back::state::DestageFailure;
 use crate::write_back::state::State;
+use crate::write_back::turns::FairQueue;
 use crate::{Flushing, Mapping, Stage, WriteBackOptions, WriteBackStatus};
 
 /// Bytes of a page and of a block of the log.
@@ -97,8 +100,11 @@ pub(crate) struct Inner {
     logged: IoRecorder,
     /// Batches on their way to the slots, as writes.
     destaged: IoRecorder,
-    /// Lets one delayed writer decide at a time, in the order of arrival.
-    admission: Semaphore,
+    /// Lets one delayed writer decide at a time.
+    admission: FairQueue,
+    /// Pages of writers that were not delayed, because their volumes had had less than others: who is delayed next waits for
+    /// them too.
+    passed: Cell<f64>,
     /// Rung when a record has become stable, or the log has failed.
     settled: Notify,
     /// Rung when a batch has ended, or room was given back.
@@ -146,7 +152,8 @@ impl WriteBack {
             refusal: Refusal::default(),
             logged: IoRecorder::default(),
             destaged: IoRecorder::default(),
-            admission: Semaphore::new(1),
+            admission: FairQueue::default(),
+            passed: Cell::default(),
             settled: Notify::new(),
             progress: Notify::new(),
             work: Notify::new(),
@@ -179,6 +186,11 @@ impl WriteBack {
     /// Where they are already.
     pub fn count_accesses(&self, counter: Rc<dyn AccessCounter>) {
         assert!(self.0.accesses.set(counter).is_ok(), "one counter");
+    }
+
+    /// Where writers are delayed, a volume gets so much in proportion to the others; 10 where nothing is said.
+    pub fn set_weight(&self, volume: u32, weight: u32) {
+        self.0.admission.set_weight(volume, weight);
     }
 
     /// Starts destaging. Without a log nothing is ever dirty.

@@ -119,7 +119,7 @@ impl Inner {
         let end = first_sector + u64::from(buf.sectors());
         let pages = page_of(first_sector)..page_of(end.next_multiple_of(PAGE_SECTORS));
         let aligned = first_sector.is_multiple_of(PAGE_SECTORS) && end.is_multiple_of(PAGE_SECTORS);
-        let admission = self.admit(u64::from(pages.end - pages.start)).await?;
+        let admission = self.admit(extent.volume, u64::from(pages.end - pages.start)).await?;
         let (mut guard, slot) = self.unless_refused(self.enter(extent, &pages, !aligned)).await?;
         let buf = match aligned {
             true => own_pages(buf),
@@ -151,7 +151,7 @@ impl Inner {
         sectors: &Range<u64>,
     ) -> Result<Option<Logging>, IoError> {
         let pages = page_of(sectors.start)..page_of(sectors.end);
-        let admission = self.admit(0).await?;
+        let admission = self.admit(extent.volume, 0).await?;
         let guard = loop {
             let (guard, slot) = self.unless_refused(self.enter(extent, &pages, false)).await?;
             let Some(slot) = slot else { return Ok(None) };

@@ -252,9 +252,10 @@ pub(crate) fn described(one: facts::PoolFacts) -> api::PoolFacts {
             place,
             group,
             ceilings: limits,
+            weight,
         } = one;
         let (place, ceilings) = (volume_place(place), ceilings(limits));
-        api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, place, group, ceilings }
+        api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, place, group, ceilings, weight }
     };
     let facts::PoolFacts {
         name,
@@ -356,11 +357,20 @@ pub fn facts_of(one: api::PoolFacts) -> facts::PoolFacts {
         }
     };
     let volume = |one: api::VolumeFacts| {
-        let api::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, place, group, ceilings } =
-            one;
+        let api::VolumeFacts {
+            name,
+            size_bytes,
+            thin,
+            write_cache,
+            read_cache,
+            place,
+            group,
+            ceilings,
+            weight,
+        } = one;
         let ceilings = ceilings.map(ceilings_of).unwrap_or_default();
         let place = place_of(place);
-        facts::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, place, group, ceilings }
+        facts::VolumeFacts { name, size_bytes, thin, write_cache, read_cache, place, group, ceilings, weight }
     };
     let api::PoolFacts {
         name,

@@ -92,6 +92,15 @@ pub enum VolumesCommand {
         /// Told when the shard takes from it.
         reply: oneshot::Sender<()>,
     },
+    /// It gets so much in comparison with the others where writers are delayed.
+    SetWeight {
+        /// The volume.
+        number: u32,
+        /// 1 to 100.
+        weight: u32,
+        /// Told when that counts in the shard.
+        reply: oneshot::Sender<()>,
+    },
     /// It has another name. Hosts that use it stay connected.
     Rename {
         /// The volume.

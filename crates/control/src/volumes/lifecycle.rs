@@ -52,6 +52,7 @@ impl Volumes {
             place: None,
             group,
             ceilings: CeilingsChange::default(),
+            weight: None,
         };
         let core = self.core(pool);
         let id = self.new_id();

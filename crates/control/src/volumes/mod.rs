@@ -6,6 +6,7 @@ pub(crate) mod extent_commits;
 pub(crate) mod lifecycle;
 pub(crate) mod migrate;
 pub(crate) mod shrink;
+mod weights;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -12,4 +12,5 @@ mod flash_datasheets;
 mod flash_mapping;
 mod flash_theory;
 mod flash_timing;
+mod flash_window;
 mod flash_write_amplification;

@@ -230,5 +230,6 @@ fn describe_volumes(
         place: None,
         group: group.clone(),
         ceilings: Default::default(),
+        weight: None,
     })
 }

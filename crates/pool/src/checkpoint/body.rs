@@ -10,18 +10,19 @@ use tier0_world::{PlantedBug, planted};
 
 use super::page::{PageTable, most_places, page_count};
 use super::pieces::Header;
-use super::sizes::{CEILINGS_BYTES, ceilings_bytes};
+use super::sizes::{CEILINGS_BYTES, WEIGHT_BYTES, ceilings_bytes, weights_bytes};
 use crate::codec::{Reader, Writer};
 use crate::features::{
     CEILINGS, DISPLACED, FAMILIES, FLASH_CACHE, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, MIXED,
-    PLACEMENTS, ROLES, SWITCHES,
+    PLACEMENTS, ROLES, SWITCHES, WEIGHTS,
 };
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
     Away, BitSet, Branch, CacheSwitches, Ceilings, Derived, DriveClass, DriveRole, ExtentMap,
     FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing,
     Member, MemberState, MetaError, PATH_BYTES_MAX, Pin, Place, Placement, PoolState, Rebuild, RebuildSource,
-    SetBatch, SetGroup, Tenants, TierSettings, Volume, WRITE_CACHES, are_placed, placed, write_cache_code,
+    SetBatch, SetGroup, Tenants, TierSettings, Volume, WEIGHT_DEFAULT, WRITE_CACHES, are_placed, placed,
+    write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 
@@ -161,9 +162,10 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
 /// What others can do without, as much as fits `room` bytes, and the features that say what of it is there: the first is what
 /// is missed most.
 fn encode_rear(state: &PoolState, room: usize) -> (Vec<u8>, u64) {
-    let Inventory { left_behind, members, displaced, ceilings, .. } = &state.inventory;
-    // There is always room for ceilings, and they come last.
-    let kept = ceilings_bytes(state) as usize;
+    let Inventory { left_behind, members, displaced, ceilings, weights, .. } = &state.inventory;
+    // There is always room for ceilings and weights, which come late.
+    let for_weights = weights_bytes(state) as usize;
+    let kept = ceilings_bytes(state) as usize + for_weights;
     let mut rear = Rear { writer: Writer::default(), room: room.saturating_sub(kept), features: 0 };
     rear.add(LEFT_BEHIND, LEFT_BEHIND_BYTES, left_behind.iter(), |writer, (chunklet, (set, column))| {
         encode_chunklet(writer, *chunklet);
@@ -180,7 +182,7 @@ fn encode_rear(state: &PoolState, room: usize) -> (Vec<u8>, u64) {
         writer.u32(*column);
         writer.u32(*home);
     });
-    rear.room = room;
+    rear.room = room.saturating_sub(for_weights);
     rear.add(CEILINGS, CEILINGS_BYTES as usize, ceilings.iter(), |writer, (volume, ceilings)| {
         writer.u32(*volume);
         writer.u32(ceilings.iops_max);
@@ -194,6 +196,11 @@ fn encode_rear(state: &PoolState, room: usize) -> (Vec<u8>, u64) {
         writer.u32(extents.start);
         writer.u32(extents.end);
         writer.u64(*until);
+    });
+    rear.room = room;
+    rear.add(WEIGHTS, WEIGHT_BYTES as usize, weights.iter(), |writer, (volume, weight)| {
+        writer.u32(*volume);
+        writer.u8(u8::try_from(*weight).expect("a weight is at most 100"));
     });
     (rear.writer.0, rear.features)
 }
@@ -297,6 +304,16 @@ fn decode_rear(reader: &mut Reader<'_>, features: u64, state: &mut PoolState) ->
     }
     if features & PLACEMENTS != 0 {
         decode_placements(reader, state)?;
+    }
+    if features & WEIGHTS != 0 {
+        state.inventory.weights = decode_entries(reader, WEIGHT_BYTES as usize, |reader| {
+            Some((reader.u32()?, u32::from(reader.u8()?)))
+        })?;
+        let mut listed = state.inventory.weights.iter();
+        let is_sound = |(volume, weight): (&u32, &u32)| {
+            *weight != WEIGHT_DEFAULT && state.check_weight(*volume, *weight).is_ok()
+        };
+        listed.all(is_sound).then_some(())?;
     }
     Some(())
 }
@@ -485,6 +502,7 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
         cache_switches,
         flash_cache,
         ceilings: BTreeMap::new(),
+        weights: BTreeMap::new(),
         placements: BTreeMap::new(),
         tier: TierSettings::default(),
         owners,

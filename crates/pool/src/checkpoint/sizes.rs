@@ -29,6 +29,10 @@ const POOL_SWITCHES_BYTES: u64 = 2;
 pub(crate) const CEILINGS_BYTES: u64 = 16;
 /// What those of one volume more take at most: the first come with their count.
 pub(crate) const CEILINGS_GROWTH: u64 = COUNT_BYTES + CEILINGS_BYTES;
+/// The weight of a volume that has another than the default: its number and the weight.
+pub(crate) const WEIGHT_BYTES: u64 = 5;
+/// What that of one volume more takes at most: the first comes with their count.
+pub(crate) const WEIGHTS_GROWTH: u64 = COUNT_BYTES + WEIGHT_BYTES;
 /// A batch of sets.
 pub(crate) const BATCH_BYTES: u64 = 8;
 /// Number, identity, size, thin, mode, name.
@@ -106,6 +110,14 @@ pub(crate) fn ceilings_bytes(state: &PoolState) -> u64 {
     }
 }
 
+/// What the weights of volumes take.
+pub(crate) fn weights_bytes(state: &PoolState) -> u64 {
+    match state.inventory.weights.len() as u64 {
+        0 => 0,
+        count => COUNT_BYTES + count * WEIGHT_BYTES,
+    }
+}
+
 /// What the place of the flash cache takes, where there is one.
 pub(crate) fn flash_cache_bytes(placement: &FlashCachePlacement) -> u64 {
     let device = |runs: usize| UUID_BYTES + 4 + 8 + COUNT_BYTES + runs as u64 * 8;
@@ -130,6 +142,7 @@ pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
         + log_bytes(&inventory.log)
         + flash_cache_bytes(&inventory.flash_cache)
         + ceilings_bytes(state)
+        + weights_bytes(state)
         + inventory.volumes.values().map(volume_bytes).sum::<u64>()
         + if state.has_families() { inventory.volumes.len() as u64 * BRANCH_BYTES } else { 0 }
         + if state.has_switches() { switches_bytes(state) } else { 0 }

@@ -310,6 +310,27 @@ fn with_ceilings() -> PoolState {
 }
 
 #[test]
+fn the_frozen_image_of_a_pool_with_weights_is_read_and_written() {
+    let mut state = with_ceilings();
+    let weights = |first, second| {
+        [(0, first), (2, second)].map(|(volume, weight)| MetaRecord::WeightChanged { volume, weight })
+    };
+    state.apply_all(&weights(1, 100)).expect("valid");
+    assert_eq!([0, 2, 4].map(|volume| state.weight(volume)), [1, 100, 10]);
+    state.verify().expect("sound");
+    check_frozen("checkpoint-v3-weights.bin", &state);
+    // Who does not know of them reads the rest.
+    let (body, stored) = encode_parts(&state);
+    let known = encode_state(&with_ceilings()).features();
+    let features = crate::Features { compatible: known.compatible | 1 << 9, ..known };
+    let header = Header { features, ..header_of(&body) };
+    assert_eq!(decode_parts(&header, &body, &stored.concat()), Some(Ok(with_ceilings())));
+    // Where all are as usual, nothing is left behind.
+    state.apply_all(&weights(10, 10)).expect("valid");
+    assert!(encode(&state) == encode(&with_ceilings()), "not a byte differs");
+}
+
+#[test]
 fn the_frozen_image_of_a_pool_with_placements_is_read_and_written() {
     let mut state = with_placements();
     state.verify().expect("sound");

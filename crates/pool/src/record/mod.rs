@@ -210,6 +210,13 @@ pub enum MetaRecord {
         /// How much.
         ceilings: Ceilings,
     },
+    /// A volume gets so much from now on in comparison with the others.
+    WeightChanged {
+        /// Its number.
+        volume: u32,
+        /// How much.
+        weight: u32,
+    },
 }
 
 /// Neighbouring extents that are mapped to neighbouring slots.

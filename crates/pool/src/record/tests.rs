@@ -119,6 +119,17 @@ fn the_frozen_image_of_placements_is_read_and_written() {
 }
 
 #[test]
+fn the_frozen_image_of_weights_is_read_and_written() {
+    let records = vec![
+        MetaRecord::WeightChanged { volume: 2, weight: 100 },
+        MetaRecord::WeightChanged { volume: 2, weight: 10 },
+    ];
+    fixtures::check("records-v1-weights.bin", &encode(&records), |bytes| {
+        assert_eq!(decode(bytes), Some(records.clone()))
+    });
+}
+
+#[test]
 fn the_frozen_image_of_ceilings_is_read_and_written() {
     let ceilings = Ceilings { iops_max: 5000, mbps_max: 200, burst_seconds: 10 };
     let records = vec![

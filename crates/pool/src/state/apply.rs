@@ -77,6 +77,7 @@ impl PoolState {
             MetaRecord::PlacementChanged { volume, placement } => self.place_volume(volume, placement),
             MetaRecord::TierChanged(settings) => self.inventory.tier = settings,
             MetaRecord::CeilingsChanged { volume, ceilings } => self.set_ceilings(volume, ceilings),
+            MetaRecord::WeightChanged { volume, weight } => self.set_weight(volume, weight),
         }
     }
 
@@ -172,6 +173,7 @@ impl PoolState {
         self.inventory.volumes.remove(&volume);
         self.inventory.placements.remove(&volume);
         self.inventory.ceilings.remove(&volume);
+        self.inventory.weights.remove(&volume);
         self.forget_away(volume);
         let map = self.maps.remove(&volume).expect("checked");
         for (_, slot) in map.iter() {

@@ -4,6 +4,7 @@ use tier0_units::{ExtentId, SectorCount};
 
 use crate::checkpoint;
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
+use crate::state::WEIGHT_DEFAULT;
 use crate::state::batch::PlacedBatch;
 use crate::state::{
     CacheSwitches, Member, MemberState, MetaError, PATH_BYTES_MAX, PoolState, TEXT_BYTES_MAX, Volume,
@@ -115,6 +116,13 @@ impl PoolState {
                 match ceilings.are_none() || !self.ceilings(*volume).are_none() {
                     true => Ok(()),
                     false => self.check_growth(checkpoint::CEILINGS_GROWTH, 0, 0),
+                }
+            }
+            MetaRecord::WeightChanged { volume, weight } => {
+                self.check_weight(*volume, *weight)?;
+                match *weight == WEIGHT_DEFAULT || self.weight(*volume) != WEIGHT_DEFAULT {
+                    true => Ok(()),
+                    false => self.check_growth(checkpoint::WEIGHTS_GROWTH, 0, 0),
                 }
             }
             MetaRecord::GroupsMixed {} => match self.has_groups() {

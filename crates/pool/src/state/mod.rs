@@ -43,6 +43,7 @@ mod tenants;
 mod tests;
 mod transaction;
 mod volume;
+mod weights;
 
 use std::collections::BTreeMap;
 
@@ -74,6 +75,7 @@ pub(crate) use slot_set::SlotSet;
 pub(crate) use tenants::Tenants;
 pub use volume::{Branch, Claim, FAMILY_VOLUMES_MAX, Volume};
 pub(crate) use volume::{WRITE_CACHES, write_cache_code};
+pub use weights::{WEIGHT_DEFAULT, WEIGHT_MAX, is_weight};
 
 /// The most bytes of a name.
 pub const TEXT_BYTES_MAX: usize = 255;
@@ -141,6 +143,8 @@ pub(crate) struct Inventory {
     pub(crate) tier: TierSettings,
     /// By volume; those without are not listed.
     pub(crate) ceilings: BTreeMap<u32, Ceilings>,
+    /// By volume; those with the default are not listed.
+    pub(crate) weights: BTreeMap<u32, u32>,
     /// Derived: whose the chunklets are; free ones are not listed.
     pub(crate) owners: BTreeMap<ChunkletAddress, Owner>,
 }

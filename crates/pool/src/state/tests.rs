@@ -328,6 +328,24 @@ fn ceilings_are_of_a_volume_and_go_with_it() {
 }
 
 #[test]
+fn weights_are_of_a_volume_and_go_with_it() {
+    let mut state = full();
+    state.apply_all(&[MetaRecord::WeightChanged { volume: 2, weight: 100 }]).expect("valid");
+    assert_eq!((state.weight(2), state.weight(0)), (100, 10));
+    let gone = MetaRecord::WeightChanged { volume: 77, weight: 5 };
+    assert_eq!(refused(&state, gone), MetaError::NoVolume { volume: 77 });
+    for weight in [0, 101] {
+        let record = MetaRecord::WeightChanged { volume: 2, weight };
+        assert!(matches!(refused(&state, record), MetaError::Contradiction { .. }));
+    }
+    state.apply_all(&[MetaRecord::VolumeDeleted { volume: 2 }]).expect("it is there");
+    assert_eq!(state.weight(2), 10);
+    state.verify().expect("sound");
+    assert_eq!(MetaRecord::weigh(0, 10, Some(10)), None);
+    assert_eq!(MetaRecord::weigh(0, 10, None), None);
+}
+
+#[test]
 fn a_rebuild_is_complete_when_every_extent_is_there() {
     let mut state = full();
     let done = MetaRecord::ColumnRebuilt { set: 1, column: 1, with_lost_pages: false };

@@ -77,7 +77,10 @@ impl Known {
 
 fn random_record(state: &PoolState, random: &mut Random, allocation: &mut u64) -> MetaRecord {
     let index = random.below(64) as u32;
-    match random.below(15) {
+    match random.below(16) {
+        15 => {
+            MetaRecord::WeightChanged { volume: random.below(6) as u32, weight: 1 + random.below(100) as u32 }
+        }
         12 => MetaRecord::ReadCacheChanged { volume: random.below(6) as u32, read_cache: random.chance(0.5) },
         14 => MetaRecord::CeilingsChanged {
             volume: random.below(6) as u32,

@@ -11,7 +11,7 @@ use tier0_world::{PlantedBug, plant};
 const SEEDS_MAX: u64 = 400;
 
 /// A seed that finds each bug.
-const KNOWN: [(PlantedBug, u64); 57] = [
+const KNOWN: [(PlantedBug, u64); 59] = [
     (PlantedBug::CutFullLog, 26),
     (PlantedBug::AckBeforeMirror, 10),
     (PlantedBug::SkipFlushBeforeRelease, 0),
@@ -34,10 +34,12 @@ const KNOWN: [(PlantedBug, u64); 57] = [
     (PlantedBug::ScrubBelievesFirstCopy, 826),
     (PlantedBug::MergeOldPage, 0),
     (PlantedBug::DelayWhenNothingIsDirty, 77_100_015),
+    (PlantedBug::QueueSkipsVolume, 3),
     (PlantedBug::IntentsOfWrongGroup, 19),
     (PlantedBug::DiscardBeforeUnmapStable, 3),
     (PlantedBug::FreeBeforeMoveStable, 2),
     (PlantedBug::WriteOldPlaceDuringMove, 0),
+    (PlantedBug::FlipLaneBeforeRetire, 0),
     (PlantedBug::PinForgotten, 0),
     (PlantedBug::TrustGivenUpPage, 11),
     (PlantedBug::BelieveNewPlaceEarly, 201),

@@ -5,6 +5,7 @@ use tier0_api::{
     PoolStatus, ReadCacheStatus, RebuildPurpose, RebuildStatus, SpaceStatus, TablesStatus, TierMoves,
     TierStatus, VolumePlace, VolumeStatus,
 };
+use tier0_pool::WEIGHT_DEFAULT;
 use tier0_units::{ByteCount, counted};
 
 use super::{drives, duration, scrub};
@@ -305,11 +306,13 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
     let mut columns = vec!["volume", "size", "used", "kind", "write cache", "read cache"];
     let has_ceilings = volumes.iter().any(|volume| volume.ceilings.is_some());
     let has_places = volumes.iter().any(is_placed);
+    let has_weights = volumes.iter().any(|volume| volume.weight != WEIGHT_DEFAULT);
     columns.extend(has_groups.then_some("group"));
     let are_migrating = volumes.iter().any(|volume| volume.migrating_bytes > 0);
     columns.extend(are_migrating.then_some("still elsewhere"));
     columns.extend(has_places.then_some("place"));
     columns.extend(has_ceilings.then_some("ceilings"));
+    columns.extend(has_weights.then_some("weight"));
     columns.extend(has_clones.then_some("shares space with"));
     let mut rows = table(&columns);
     for volume in volumes {
@@ -327,6 +330,7 @@ fn volumes(volumes: &[VolumeStatus]) -> String {
         row.extend(
             has_ceilings.then(|| volume.ceilings.map_or_else(|| "-".to_owned(), |all| all.to_string())),
         );
+        row.extend(has_weights.then(|| volume.weight.to_string()));
         row.extend(has_clones.then(|| some_of(&volume.family)));
         rows.add_row(row);
     }

@@ -13,6 +13,7 @@ use tier0_array::ArrayError;
 use tier0_array::open::{StoredVolume, stored_volumes};
 use tier0_control::admin::{ceilings, volume_place};
 use tier0_description::{Description, VolumeDescription};
+use tier0_pool::WEIGHT_DEFAULT;
 use tier0_units::{ByteCount, WriteCache};
 
 use crate::control::{Addressee, ask_if_served, misunderstood, served_instead};
@@ -83,6 +84,8 @@ struct ListedVolume {
     connections: Option<usize>,
     /// What hosts may ask of it in a second; none where it has no ceilings.
     ceilings: Option<Ceilings>,
+    /// What it gets in comparison with others where writers are delayed.
+    weight: u32,
     /// Volumes with which it may share space.
     family: Vec<String>,
 }
@@ -179,6 +182,7 @@ impl ListedVolume {
             pins: volume.pins,
             connections: Some(volume.connections),
             ceilings: volume.ceilings,
+            weight: volume.weight,
             family: volume.family,
         }
     }
@@ -198,6 +202,7 @@ impl ListedVolume {
             pins: Vec::new(),
             connections: None,
             ceilings: ceilings(volume.ceilings),
+            weight: volume.weight,
             family: volume.family,
         }
     }
@@ -217,6 +222,7 @@ impl ListedVolume {
             pins: Vec::new(),
             connections: None,
             ceilings: ceilings(volume.ceilings.of(tier0_pool::Ceilings::default())),
+            weight: volume.weight.unwrap_or(WEIGHT_DEFAULT),
             family: Vec::new(),
         }
     }
@@ -231,12 +237,14 @@ fn text(listed: &Listed) -> String {
     let pools = volumes.windows(2).any(|two| two[0].pool != two[1].pool);
     let groups = volumes.iter().any(|volume| volume.group.is_some());
     let families = volumes.iter().any(|volume| !volume.family.is_empty());
+    let weighed = volumes.iter().any(|volume| volume.weight != WEIGHT_DEFAULT);
     let limited = volumes.iter().any(|volume| volume.ceilings.is_some());
     let mut header = vec!["volume", "size", "used", "kind"];
     header.extend(pools.then_some("pool"));
     header.extend(groups.then_some("group"));
     header.extend(["write cache", "read cache", "connections"]);
     header.extend(limited.then_some("ceilings"));
+    header.extend(weighed.then_some("weight"));
     header.extend(families.then_some("shares space with"));
     let mut rows = table(&header);
     for volume in volumes {
@@ -252,6 +260,7 @@ fn text(listed: &Listed) -> String {
         row.push(told(volume.read_cache.map(|on| if on { "on" } else { "off" })));
         row.push(told(volume.connections));
         row.extend(limited.then(|| told(volume.ceilings)));
+        row.extend(weighed.then(|| volume.weight.to_string()));
         row.extend(families.then(|| volume.family.join(", ")));
         rows.add_row(row);
     }
@@ -283,6 +292,7 @@ mod tests {
             pins: Vec::new(),
             connections: None,
             ceilings: None,
+            weight: WEIGHT_DEFAULT,
             family: Vec::new(),
         }
     }

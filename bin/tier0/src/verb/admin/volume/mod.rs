@@ -46,6 +46,8 @@ Examples:
       ceilings per second over all clients; unused budget of 10 s may be used later
   tier0 volume set array.toml redo iops.max=none mbps.max=none
       no ceilings
+  tier0 volume set array.toml redo weight=50
+      five times the usual share of other volumes, while writers are delayed
   tier0 volume delete array.toml redo --force --yes
       disconnect clients that use it, then delete it";
 
@@ -74,7 +76,7 @@ pub(crate) enum Volume {
     /// Delete a volume and all its data
     #[command(after_help = EXAMPLES)]
     Delete(VolumeDelete),
-    /// Switch a volume's caches, set its ceilings, or say where it lies, online
+    /// Switch a volume's caches, set its ceilings or its weight, or say where it lies, online
     #[command(after_help = EXAMPLES)]
     Set(VolumeSettings),
     /// Move a volume and its clones to another group of RAID sets, online
@@ -204,6 +206,7 @@ pub(crate) struct VolumeSettings {
     of: OfVolume,
     /// cache.read=on|off; cache.write=durable|volatile|off|on (on is durable; off destages dirty data before the command
     /// returns); iops.max=N|none, mbps.max=N|none (10^6 bytes per second), burst=SECONDS|none: ceilings of what clients get;
+    /// weight=1..100: what it gets in comparison with others while writers are delayed (10 if never set);
     /// place=auto|fast|slow, in a pool with groups of flash and of disks
     #[arg(value_name = "KEY=VALUE", required = true)]
     settings: Vec<String>,

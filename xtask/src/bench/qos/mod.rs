@@ -1,8 +1,12 @@
 //! `cargo xtask bench qos`: how well a volume's ceilings are held: two connections on two shards of one served array load the
 //! volume together, and the requests that end in each second are compared with what the ceilings allow.
 //!
-//! Reads of a small volume come from memory, so that nothing but the ceilings limits. A second begins when the load does, not when the server's
-//! budget does.
+//! After that, what a quiet volume notices of its neighbour (`neighbours`).
+//!
+//! Reads of a small volume come from memory, so that nothing but the ceilings limits. A second begins when
+//! the load does, not when the server's budget does.
+
+mod neighbours;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -32,6 +36,18 @@ pub(crate) struct Options {
     /// Four seconds of each load
     #[arg(long)]
     short: bool,
+    /// Measure this alone
+    #[arg(long, value_enum)]
+    part: Option<Part>,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// How well ceilings are held
+    Ceilings,
+    /// What a quiet volume notices of its neighbour
+    Neighbours,
 }
 
 /// What is aimed at: how far a second may be from what the ceilings allow, in percent.
@@ -92,13 +108,31 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         .map_err(BenchError::system("a real world cannot be opened"))?;
     let world = runtime.world().clone();
     let asked = Asked { program, array };
+    if options.part != Some(Part::Neighbours) {
+        ceilings(&runtime, &uri, &asked, seconds)?;
+    }
+    if options.part != Some(Part::Ceilings) {
+        let clients = runtime.run(both(world, uri))?;
+        // Long enough for the flood to fill the write cache.
+        neighbours::run(&runtime, &clients, &asked, 3 * seconds)?;
+        runtime.run(async move {
+            for client in clients {
+                client.close().await;
+            }
+        });
+    }
+    Ok(())
+}
+
+fn ceilings(runtime: &RealRuntime, uri: &NbdUri, asked: &Asked, seconds: usize) -> Result<(), BenchError> {
+    let world = runtime.world().clone();
     println!("{}", runtime.run(connected(world.clone(), uri.clone(), asked.clone()))?);
     let run_load = || runtime.run(load(world.clone(), uri.clone(), seconds));
     println!("without ceilings: {} IOPS in the slowest second\n", run_load()?.iter().min().unwrap_or(&0));
     let mut results = Vec::new();
     for ceilings in &ALL {
         asked.set(ceilings)?;
-        rest(&runtime);
+        rest(runtime);
         let counts = run_load()?;
         println!("{}: {counts:?}", ceilings.told());
         results.push((ceilings, counts));
@@ -153,8 +187,13 @@ impl Asked {
             value("mbps.max", ceilings.mbps),
             value("burst", ceilings.burst_s),
         ];
+        self.set_of("lun0", settings)
+    }
+
+    /// Sets something of a volume.
+    fn set_of(&self, volume: &str, settings: impl IntoIterator<Item = String>) -> Result<(), BenchError> {
         let mut command = Command::new(&self.program);
-        command.args(["volume", "set"]).arg(&self.array).arg("lun0").args(settings);
+        command.args(["volume", "set"]).arg(&self.array).arg(volume).args(settings);
         self.output(command).map(drop)
     }
 
@@ -180,9 +219,11 @@ impl Asked {
 
 fn array_file(directory: &Path, socket: &Path) -> String {
     format!(
-        "[array]\nname = \"bench\"\ncores = 2\n[[drive]]\nname = \"d{{n}}\"\ncount = 2\npath = {:?}\nsize = \"128MiB\"\n\
+        "[array]\nname = \"bench\"\ncores = 2\n[[drive]]\nname = \"d{{n}}\"\ncount = 2\npath = {:?}\nsize = \"2GiB\"\nclass = \"flash\"\n\
          [[pool]]\nname = \"pool0\"\nraid = \"raid1\"\nset_size = 2\n\
-         [[volume]]\nname = \"lun0\"\nsize = \"64MiB\"\n[nbd]\nlisten = [\"unix:{}\"]\n",
+         [[volume]]\nname = \"lun0\"\nsize = \"64MiB\"\n\
+         [[volume]]\nname = \"quiet\"\nsize = \"512MiB\"\nread_cache = false\n\
+         [[volume]]\nname = \"busy\"\nsize = \"1GiB\"\nread_cache = false\n[nbd]\nlisten = [\"unix:{}\"]\n",
         directory.join("d{n}.img"),
         socket.display()
     )
@@ -200,6 +241,17 @@ async fn connect(world: &World, uri: &NbdUri) -> Result<Vec<Client>, BenchError>
         clients.push(client.map_err(|error| BenchError::Failed(error.to_string()))?);
     }
     Ok(clients)
+}
+
+/// A connection to the quiet volume, and one to its neighbour.
+async fn both(world: World, uri: NbdUri) -> Result<[Client; 2], BenchError> {
+    let mut clients = Vec::new();
+    for volume in ["quiet", "busy"] {
+        let uri = NbdUri { export: volume.to_owned(), ..uri.clone() };
+        let client = Client::connect(&world, &uri, &ClientOptions::default()).await;
+        clients.push(client.map_err(|error| BenchError::Failed(error.to_string()))?);
+    }
+    Ok(clients.try_into().unwrap_or_else(|_| unreachable!("there are two")))
 }
 
 /// On which shards the connections are.
