@@ -107,8 +107,8 @@ pub(super) struct Figures {
     pub(super) iops: f64,
     pub(super) mean_ms: f64,
     pub(super) p99_ms: f64,
-    /// The same of the time in which extents moved; `None` if few did.
-    pub(super) p99_while_moving_ms: Option<f64>,
+    /// The 99th percentile of the time in which extents move where there is a tier.
+    p99_moving_ms: f64,
     /// Of all reads of drives, while it was measured.
     pub(super) reads_on_flash: f64,
     /// The same of the last minute.
@@ -124,6 +124,11 @@ pub(super) struct Figures {
 }
 
 impl Figures {
+    /// The 99th percentile while extents moved, by that of another run in the same time; `None` if few moved.
+    pub(super) fn p99_while_moving_against(&self, alone: &Figures) -> Option<f64> {
+        (self.moved > MOVED_MIN).then_some(self.p99_moving_ms / alone.p99_moving_ms)
+    }
+
     /// The worst interval, by the mean of another one's run.
     pub(super) fn worst_against(&self, alone: &Figures) -> f64 {
         let pairs = self.points.iter().zip(&alone.points);
@@ -204,7 +209,7 @@ impl Scene {
             iops: all.iops,
             mean_ms: ms(all.latency_ns_mean),
             p99_ms: ms(all.latency_ns_p99 as f64),
-            p99_while_moving_ms: (moved > MOVED_MIN).then_some(ms(while_moving.all.latency_ns_p99 as f64)),
+            p99_moving_ms: ms(while_moving.all.latency_ns_p99 as f64),
             reads_on_flash: after.share_on_flash_since(before),
             reads_on_flash_at_end: after.share_on_flash_since(at_last),
             moved,
