@@ -260,9 +260,8 @@ impl Io {
         let pool = &told["pools"][0];
         let list = |name: &str| pool[name].as_array().map(Vec::as_slice).unwrap_or_default();
         let number = |value: &Value| value.as_f64().unwrap_or_default();
-        let volumes = list("volumes").iter();
-        let volume = volumes.filter(|one| one["name"] == "lun0").map(|one| &one["read"]).next();
-        let read = volume.unwrap_or(&Value::Null);
+        let volume = list("volumes").iter().find(|one| one["name"] == "lun0").unwrap_or(&Value::Null);
+        let (read, write, flush) = (&volume["read"], &volume["write"], &volume["flush"]);
         let reads_of = |begin: &str| -> f64 {
             let drives = list("drives").iter();
             let own = drives.filter(|one| one["name"].as_str().is_some_and(|name| name.starts_with(begin)));
@@ -284,6 +283,10 @@ impl Io {
             read_ms_mean: number(&read["mean_ns"]) / 1e6,
             read_ms_p99: number(&read["p99_ns"]) / 1e6,
             read_bytes_mean: number(&read["bytes"]) / count.max(1.0),
+            writes_per_s: number(&write["count"]) / seconds,
+            write_ms_mean: number(&write["mean_ns"]) / 1e6,
+            flushes_per_s: number(&flush["count"]) / seconds,
+            flush_ms_mean: number(&flush["mean_ns"]) / 1e6,
             memory_share: hits / (hits + number(&cache["misses"])).max(1.0),
             flash_share: flash / (disks + flash).max(1.0),
             destaged_bytes_per_s: pages * 4096.0 / seconds,

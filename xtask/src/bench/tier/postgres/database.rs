@@ -179,35 +179,37 @@ impl fmt::Display for Transactions {
 
 /// A control group that limits memory; removed when it is dropped.
 pub(super) struct Group {
-    /// Its directory; none where the system has no such groups.
-    place: Option<PathBuf>,
+    /// Its directory, and that of the group in which this program is; none where the system has no such groups.
+    places: Option<(PathBuf, PathBuf)>,
     mib: u32,
 }
 
 impl Group {
     /// Version 2 where it has the memory controller, else version 1; without either, memory is not limited and the output says so.
     pub(super) fn new(mib: u32) -> Result<Group, BenchError> {
-        let name = format!("tier0-bench-{}", std::process::id());
         let root = Path::new("/sys/fs/cgroup");
         let has_memory = std::fs::read_to_string(root.join("cgroup.subtree_control"))
             .is_ok_and(|all| all.split_whitespace().any(|one| one == "memory"));
-        let (place, limit) = match has_memory {
-            true => (root.join(&name), "memory.max"),
-            false => (root.join("memory").join(&name), "memory.limit_in_bytes"),
+        let (hierarchy, limit, controller) = match has_memory {
+            true => (root.to_owned(), "memory.max", ""),
+            false => (root.join("memory"), "memory.limit_in_bytes", "memory"),
         };
-        if !place.parent().is_some_and(|parent| parent.join("cgroup.procs").exists()) {
-            return Ok(Group { place: None, mib });
-        }
+        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let own = own_group(&own, controller).map(|own| hierarchy.join(own.trim_start_matches('/')));
+        let Some(own) = own.filter(|own| own.join("cgroup.procs").exists()) else {
+            return Ok(Group { places: None, mib });
+        };
+        let place = hierarchy.join(format!("tier0-bench-{}", std::process::id()));
         std::fs::create_dir(&place)
             .map_err(BenchError::system(format!("the control group {} cannot be made", place.display())))?;
-        let group = Group { place: Some(place.clone()), mib };
+        let group = Group { places: Some((place.clone(), own)), mib };
         std::fs::write(place.join(limit), (u64::from(mib) << 20).to_string())
             .map_err(BenchError::system(format!("{limit} of {} cannot be set", place.display())))?;
         Ok(group)
     }
 
     pub(super) fn describe(&self) -> String {
-        match self.place {
+        match self.places {
             Some(_) => format!("{} MiB", self.mib),
             None => "without a limit, for this system has no control groups of memory".to_owned(),
         }
@@ -218,22 +220,21 @@ impl Group {
         &self,
         start: impl FnOnce() -> Result<Postmaster, TortureError>,
     ) -> Result<Postmaster, Failed> {
-        let Some(place) = &self.place else { return Ok(start()?) };
+        let Some((place, own)) = &self.places else { return Ok(start()?) };
         let enter = |place: &Path| {
             std::fs::write(place.join("cgroup.procs"), std::process::id().to_string())
                 .map_err(BenchError::system(format!("the group {} cannot be entered", place.display())))
         };
         enter(place)?;
         let started = start();
-        // Back to where all were, the root of the hierarchy.
-        enter(place.parent().expect("a group has a parent"))?;
+        enter(own)?;
         Ok(started?)
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let Some(place) = &self.place else { return };
+        let Some((place, _)) = &self.places else { return };
         for _ in 0..REMOVALS {
             if std::fs::remove_dir(place).is_ok() {
                 return;
@@ -245,6 +246,16 @@ impl Drop for Group {
             place.display()
         );
     }
+}
+
+/// The group of a process by its cgroup file, "NUMBER:CONTROLLERS:PATH" (cgroups(7)); version 2 names no controllers.
+fn own_group<'a>(file: &'a str, controller: &str) -> Option<&'a str> {
+    file.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let controllers = fields.next()?;
+        let path = fields.next()?;
+        controllers.split(',').any(|one| one == controller).then_some(path)
+    })
 }
 
 #[cfg(test)]
@@ -259,6 +270,14 @@ mod tests {
         assert_eq!(read.per_s_in_first(5.0), 0.4);
         assert_eq!(read.p99_ms(), 20.0);
         assert!(Transactions::parse("", 10.0).is_none());
+    }
+
+    #[test]
+    fn the_own_group_is_found_in_both_versions() {
+        let file = "5:cpu,cpuacct:/a\n4:memory:/b/c\n0::/d\n";
+        assert_eq!(own_group(file, "memory"), Some("/b/c"));
+        assert_eq!(own_group(file, ""), Some("/d"));
+        assert_eq!(own_group("0::/d\n", "memory"), None);
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! clock. It has little memory, by a control group, so that reads reach the array.
 //!
 //! **The prediction.** The twin, the same array file in virtual time, knows nothing of transactions. It gets the I/O that the array
-//! measured under *disks only*: the size of reads, how they are spread, what reaches the sets of writes, and how long a client
-//! does something else between two reads. For the other kinds of flash it predicts reads per second and their latency, and
-//! transactions by the reads that one took on disks only. The prediction for disks only shares its think time with the
-//! measurement, so its latency alone is a prediction.
+//! measured under *disks only*: the size of reads, how they are spread, how many writes reach the sets for each read, and how long
+//! a client neither reads nor waits for a commit between two of them. For the other kinds of flash it predicts reads per second
+//! and their latency, and transactions by the reads that one took on disks only. The prediction for disks only shares its think time
+//! with the measurement, so its latency alone is a prediction.
 //!
 //! What it does not do: it is no benchmark of PostgreSQL. nbdfuse, the loop device and the clients share the cores with the models.
 
@@ -77,6 +77,10 @@ struct Io {
     read_ms_mean: f64,
     read_ms_p99: f64,
     read_bytes_mean: f64,
+    writes_per_s: f64,
+    write_ms_mean: f64,
+    flushes_per_s: f64,
+    flush_ms_mean: f64,
     /// Of the volume's reads, those that memory answered.
     memory_share: f64,
     /// Of the drives' reads, those of flash.
@@ -121,11 +125,13 @@ pub(super) fn run(options: &Options<'_>) -> Result<(), BenchError> {
     let mut all = Vec::new();
     let mut profile = None;
     for kind in [Use::Nothing, Use::Cache, Use::Tier] {
-        bench.measure(kind, &mut all, &mut profile).map_err(|error| match error {
+        let measured = bench.measure(kind, &mut all, &mut profile);
+        // Ctrl-C ends what the terminal's other processes do too, and their words would say nothing.
+        bench.interrupt.check()?;
+        measured.map_err(|error| match error {
             Failed::Torture(error) => torture(error),
             Failed::Bench(error) => error,
         })?;
-        bench.interrupt.check()?;
     }
     let profile: Profile = profile.expect("disks only are measured");
     let mut predictions = Vec::new();
@@ -320,6 +326,9 @@ impl Bench {
             "reads/s",
             "mean ms",
             "p99 ms",
+            "writes/s",
+            "mean ms",
+            "flush ms",
             "on flash",
             "twin: tps",
             "error",
@@ -339,6 +348,9 @@ impl Bench {
                 format!("{:.0}", io.reads_per_s),
                 format!("{:.2}", io.read_ms_mean),
                 format!("{:.1}", io.read_ms_p99),
+                format!("{:.0}", io.writes_per_s),
+                format!("{:.2}", io.write_ms_mean),
+                format!("{:.1}", io.flush_ms_mean),
                 format!("{:.0} %", io.flash_share * 100.0),
                 format!("{:.0}", twin.tps(profile)),
                 error(twin.tps(profile), transactions.per_s()),
@@ -369,6 +381,11 @@ impl Bench {
                 "reads_per_s": io.reads_per_s,
                 "read_ms_mean": io.read_ms_mean,
                 "read_ms_p99": io.read_ms_p99,
+                "writes_per_s": io.writes_per_s,
+                "write_ms_mean": io.write_ms_mean,
+                "flushes_per_s": io.flushes_per_s,
+                "flush_ms_mean": io.flush_ms_mean,
+                "destaged_bytes_per_s": io.destaged_bytes_per_s,
                 "reads_from_memory_share": io.memory_share,
                 "drive_reads_on_flash_share": io.flash_share,
                 "predicted": {

@@ -24,10 +24,10 @@ pub(super) struct Profile {
     /// Accesses that go to so much of the data, percent.
     access_percent: f64,
     space_percent: f64,
-    /// What a client does between two reads.
+    /// How long a client does something else between two requests than wait for the array.
     think_ms: f64,
-    /// Random writes that reach the sets.
-    writes_per_s: f64,
+    /// Of reads and of the writes that reach the sets together: reads, percent.
+    read_percent: f64,
     /// Reads of a transaction.
     reads_per_transaction: f64,
     /// What volumes can use of the flash group.
@@ -50,36 +50,35 @@ impl Profile {
         let database_bytes = f64::from(sizes.database_mib()) * f64::from(1 << 20);
         // The curve is of accesses that memory did not answer; what it did is hot.
         let access = io.memory_share + (1.0 - io.memory_share) * share;
+        let writes_per_s = io.destaged_bytes_per_s / io.read_bytes_mean.max(4096.0);
+        let requests_per_s = (io.reads_per_s + writes_per_s).max(1e-9);
+        // A client reads, and waits for the write of its commit and for the flush after it, once a transaction.
+        let cycle_ms = f64::from(CLIENTS) * 1e3 / io.reads_per_s.max(1e-9);
+        let commit_ms =
+            (io.write_ms_mean + io.flush_ms_mean) * transactions.per_s() / io.reads_per_s.max(1e-9);
         Ok(Profile {
             block_bytes: ((io.read_bytes_mean / 4096.0).round() as u64).max(1) * 4096,
             access_percent: access * 100.0,
             space_percent: flash_bytes / database_bytes * 100.0,
-            think_ms: (f64::from(CLIENTS) * 1e3 / io.reads_per_s.max(1e-9) - io.read_ms_mean).max(0.0),
-            writes_per_s: io.destaged_bytes_per_s / io.read_bytes_mean.max(4096.0),
+            think_ms: (cycle_ms - io.read_ms_mean - commit_ms).max(0.0) * io.reads_per_s / requests_per_s,
+            read_percent: io.reads_per_s / requests_per_s * 100.0,
             reads_per_transaction: io.reads_per_s / transactions.per_s().max(1e-9),
             flash_usable: served::flash_usable(&status)?,
         })
     }
 
     fn load_file(&self, sizes: &Sizes) -> String {
-        let pattern = format!(
-            "pattern = \"hot-cold:{:.1}/{:.1}\"\nblock = \"{}B\"\nlength = \"{}MiB\"\n",
+        format!(
+            "seed = 1\ninterval = \"10s\"\nlimits = {{ time = \"{SIMULATED_S}s\" }}\n\
+             [[stream]]\nname = \"load\"\nread_percent = {:.1}\npattern = \"hot-cold:{:.1}/{:.1}\"\nblock = \"{}B\"\n\
+             length = \"{}MiB\"\narrival = {{ closed_loop = {{ users = {CLIENTS}, think_time = \"exponential:{:.0}us\" }} }}\n",
+            self.read_percent,
             self.access_percent,
             self.space_percent,
             self.block_bytes,
-            sizes.database_mib()
-        );
-        let reads = format!(
-            "[[stream]]\nname = \"reads\"\nread_percent = 100\n{pattern}arrival = {{ closed_loop = {{ users = {CLIENTS}, \
-             think_time = \"exponential:{:.0}us\" }} }}\n",
+            sizes.database_mib(),
             (self.think_ms * 1e3).max(1.0)
-        );
-        let writes = format!(
-            "[[stream]]\nname = \"writes\"\nread_percent = 0\n{pattern}arrival = {{ open_loop = {{ rate_iops = {:.1} }} }}\n",
-            self.writes_per_s
-        );
-        let writes = if self.writes_per_s >= 1.0 { writes } else { String::new() };
-        format!("seed = 1\ninterval = \"10s\"\nlimits = {{ time = \"{SIMULATED_S}s\" }}\n{reads}{writes}")
+        )
     }
 }
 
@@ -87,13 +86,13 @@ impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{CLIENTS} clients, {:.2} ms between two reads of {} KiB, {:.0} % of them in {:.0} % of the data; {:.0} writes/s \
-             that reach the sets; {:.1} reads per transaction",
+            "{CLIENTS} clients, {:.2} ms between two requests of {} KiB, {:.0} % reads and the rest writes that reach the sets, {:.0} % \
+             of them in {:.0} % of the data; {:.1} reads per transaction",
             self.think_ms,
             self.block_bytes >> 10,
+            self.read_percent,
             self.access_percent,
             self.space_percent,
-            self.writes_per_s,
             self.reads_per_transaction
         )
     }
