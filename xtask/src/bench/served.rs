@@ -150,8 +150,13 @@ pub(super) fn create(program: &Path, array: &Path) -> Result<(), BenchError> {
 
 /// The status of a running array.
 pub(super) fn status(program: &Path, array: &Path) -> Result<Value, BenchError> {
-    let text = run(program, &["status", "--json"], array, &[])?;
-    serde_json::from_slice(&text).map_err(|error| BenchError::Failed(format!("tier0 status: {error}")))
+    // It exits with other codes too where something wants attention, as a drive that is late on a busy machine, and tells all.
+    let output = Command::new(program).arg("status").arg(array).arg("--json").output();
+    let output = output.map_err(BenchError::system("tier0 cannot be started"))?;
+    serde_json::from_slice(&output.stdout).map_err(|error| {
+        let words = String::from_utf8_lossy(&output.stderr);
+        BenchError::Failed(format!("tier0 status ends with {}: {error}; {}", output.status, words.trim()))
+    })
 }
 
 /// The I/O statistics of a running array since its start.

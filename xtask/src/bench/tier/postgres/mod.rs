@@ -57,7 +57,7 @@ impl Extent {
     fn of(is_short: bool) -> Extent {
         match is_short {
             true => Extent { sizes: Sizes::SHORT, warm_s: 40, measured_s: 20 },
-            false => Extent { sizes: Sizes::WHOLE, warm_s: 150, measured_s: 60 },
+            false => Extent { sizes: Sizes::WHOLE, warm_s: 120, measured_s: 60 },
         }
     }
 }
