@@ -56,7 +56,7 @@ pub(super) struct Extent {
 impl Extent {
     fn of(is_short: bool) -> Extent {
         match is_short {
-            true => Extent { sizes: Sizes::SHORT, warm_s: 40, measured_s: 20 },
+            true => Extent { sizes: Sizes::SHORT, warm_s: 25, measured_s: 15 },
             false => Extent { sizes: Sizes::WHOLE, warm_s: 120, measured_s: 60 },
         }
     }
