@@ -11,6 +11,7 @@ mod error;
 mod features;
 mod fio;
 mod fuzz;
+mod interrupt;
 mod machine;
 mod mishaps;
 mod server;
@@ -52,7 +53,7 @@ enum Bench {
     Cache(bench::cache::Options),
     /// Loads that caches suffer from, on modelled drives with caches and without
     Curves(bench::curves::Options),
-    /// Disks only, with a read cache on flash, with a tier, and with both, in virtual time
+    /// Disks only, with a read cache on flash, with a tier, and with both, in virtual time; or under PostgreSQL
     Tier(bench::tier::Options),
     /// A file through NBD beside fio's io_uring on the same file
     File(bench::file::Options),

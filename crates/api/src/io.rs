@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tier0_stats::IoStats;
 
-use crate::{FlashCacheStatus, Flushing, ReadCacheStatus, Throttling};
+use crate::{FlashCacheStatus, Flushing, ReadCacheStatus, Throttling, TierIo};
 
 /// Counters since the array started. For rates, the caller asks twice and subtracts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct PoolIo {
     /// What the read cache on flash has done; none where there is none.
     #[serde(default)]
     pub flash_cache: Option<FlashCacheStatus>,
+    /// What the performance tier has done; none where nothing is placed and no plan was asked for.
+    #[serde(default)]
+    pub tier: Option<TierIo>,
     /// How full the write caches are, and why they destaged what they did, by group where each has a lane.
     #[serde(default)]
     pub flushing: Vec<NamedFlushing>,

@@ -59,7 +59,7 @@ pub use status::{
 };
 pub use summary::{IoSummary, OpSummary};
 pub use tier::{
-    PinStatus, TierCurvePoint, TierExplanation, TierHold, TierMove, TierMoves, TierPlan, TierReason,
+    PinStatus, TierCurvePoint, TierExplanation, TierHold, TierIo, TierMove, TierMoves, TierPlan, TierReason,
     TierStatus, VolumePlace,
 };
 pub use version::ApiVersion;

@@ -85,6 +85,60 @@ pub struct TierMoves {
     pub bytes: u64,
 }
 
+impl TierMoves {
+    /// What has moved since `earlier`, which is an older state of the same counters.
+    #[must_use]
+    pub fn since(&self, earlier: &TierMoves) -> TierMoves {
+        TierMoves {
+            promoted: self.promoted.saturating_sub(earlier.promoted),
+            demoted: self.demoted.saturating_sub(earlier.demoted),
+            placed: self.placed.saturating_sub(earlier.placed),
+            failed: self.failed.saturating_sub(earlier.failed),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+        }
+    }
+}
+
+/// How full the fast group of a tier is, and what the tier has done since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TierIo {
+    /// The fast group.
+    pub fast_group: String,
+    /// What volumes can use of it now.
+    pub fast_bytes: u64,
+    /// What of it extents have now.
+    pub fast_used_bytes: u64,
+    /// What of it extents of volumes have now that belong to slower groups.
+    pub fast_promoted_bytes: u64,
+    /// What has moved.
+    pub moves: TierMoves,
+    /// Reads of hosts, of at most 64 KiB, that the drives of the fast group answered. Those that memory or the flash cache answered
+    /// do not count.
+    pub reads_fast: u64,
+    /// Those that other drives answered.
+    pub reads_slow: u64,
+}
+
+impl TierIo {
+    /// What has come since `earlier`, with the occupancy of now.
+    #[must_use]
+    pub fn since(&self, earlier: &TierIo) -> TierIo {
+        TierIo {
+            moves: self.moves.since(&earlier.moves),
+            reads_fast: self.reads_fast.saturating_sub(earlier.reads_fast),
+            reads_slow: self.reads_slow.saturating_sub(earlier.reads_slow),
+            ..self.clone()
+        }
+    }
+
+    /// The share of the reads from drives that the fast group answered, from 0 to 1; none where there were no reads.
+    pub fn reads_on_fast(&self) -> Option<f64> {
+        let all = self.reads_fast + self.reads_slow;
+        (all > 0).then(|| self.reads_fast as f64 / all as f64)
+    }
+}
+
 /// What keeps a tier from moving extents to its fast group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -36,6 +36,7 @@ impl Control {
             let mut stats = self.context.pool_stats(number).await;
             let ended = std::mem::take(&mut stats.ended_connections);
             let (connections, connections_left_out) = busiest(std::mem::take(&mut stats.connections));
+            let tier = self.tiering.io(number).await;
             let state = pool.metadata.state();
             let volumes = state.volumes().filter(|volume| !volume.is_unfinished()).map(|volume| NamedIo {
                 name: volume.name.clone(),
@@ -56,6 +57,7 @@ impl Control {
                 destage,
                 read_cache: stats.read_cache.map(read_cache_status),
                 flash_cache: flash_cache(&state, &stats),
+                tier,
                 flushing,
                 throttling: throttling(&state, &stats),
                 tables: vec![NamedIo { name: "tables".to_owned(), io: stats.tables.clone() }],

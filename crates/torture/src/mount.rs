@@ -32,6 +32,15 @@ pub struct Mounted {
 impl Mounted {
     /// Mounts the NBD export `uri` below `directory`; with `fresh` it gets a new file system first.
     pub fn new(directory: &Path, uri: &str, fresh: bool) -> Result<Mounted, TortureError> {
+        Mounted::with_loop(directory, uri, fresh, "--direct-io=off")
+    }
+
+    /// The same past the page cache of the file that nbdfuse shows: only the file system's own pages stay in memory.
+    pub fn past_the_page_cache(directory: &Path, uri: &str, fresh: bool) -> Result<Mounted, TortureError> {
+        Mounted::with_loop(directory, uri, fresh, "--direct-io=on")
+    }
+
+    fn with_loop(directory: &Path, uri: &str, fresh: bool, direct_io: &str) -> Result<Mounted, TortureError> {
         let (fuse_directory, point) = (directory.join("fuse"), directory.join("mnt"));
         for directory in [&fuse_directory, &point] {
             std::fs::create_dir_all(directory)
@@ -46,7 +55,8 @@ impl Mounted {
             Some(status) => Err(TortureError::Failed(format!("nbdfuse ended: {status}"))),
             None => Ok(file.is_file()),
         })?;
-        let device = run("losetup", &["--find", "--show", &file.display().to_string()])?.trim().to_owned();
+        let device =
+            run("losetup", &["--find", "--show", direct_io, &file.display().to_string()])?.trim().to_owned();
         mounted.device = Some(device.clone());
         if fresh {
             run("mkfs.ext4", &["-q", &device])?;

@@ -76,12 +76,20 @@ impl Cluster {
 
     /// Starts it and waits until it has recovered.
     pub fn start(&self) -> Result<Postmaster, TortureError> {
+        self.start_with(&[])
+    }
+
+    /// The same with settings, `name=value`, that count more than the usual ones.
+    pub fn start_with(&self, settings: &[String]) -> Result<Postmaster, TortureError> {
         let log = self.socket.join("log");
         let mut postgres = self.command("postgres");
         postgres.arg("-D").arg(&self.data);
         postgres.arg("-c").arg(format!("unix_socket_directories={}", self.socket.display()));
         SETTINGS.iter().for_each(|setting| {
             postgres.args(["-c", setting]);
+        });
+        settings.iter().for_each(|setting| {
+            postgres.args(["-c", setting.as_str()]);
         });
         let mut process = Running::start("postgres", &mut postgres, &log)?;
         wait_until("PostgreSQL accepting connections", START_SECONDS_MAX, || {

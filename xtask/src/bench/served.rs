@@ -150,8 +150,40 @@ pub(super) fn create(program: &Path, array: &Path) -> Result<(), BenchError> {
 
 /// The status of a running array.
 pub(super) fn status(program: &Path, array: &Path) -> Result<Value, BenchError> {
-    let text = run(program, &["status", "--json"], array, &[])?;
-    serde_json::from_slice(&text).map_err(|error| BenchError::Failed(format!("tier0 status: {error}")))
+    // It exits with other codes too where something wants attention, as a drive that is late on a busy machine, and tells all.
+    let output = Command::new(program).arg("status").arg(array).arg("--json").output();
+    let output = output.map_err(BenchError::system("tier0 cannot be started"))?;
+    serde_json::from_slice(&output.stdout).map_err(|error| {
+        let words = String::from_utf8_lossy(&output.stderr);
+        BenchError::Failed(format!("tier0 status ends with {}: {error}; {}", output.status, words.trim()))
+    })
+}
+
+/// The I/O statistics of a running array since its start.
+pub(super) fn io(program: &Path, array: &Path) -> Result<Value, BenchError> {
+    let text = run(program, &["iostat", "--json"], array, &[])?;
+    serde_json::from_slice(&text).map_err(|error| BenchError::Failed(format!("tier0 iostat: {error}")))
+}
+
+/// What the tier of a running array would do.
+pub(super) fn plan(program: &Path, array: &Path) -> Result<Value, BenchError> {
+    let text = run(program, &["tier", "plan", "--json"], array, &[])?;
+    serde_json::from_slice(&text).map_err(|error| BenchError::Failed(format!("tier0 tier plan: {error}")))
+}
+
+/// Has another volume take all of a running array's group of flash but `left` bytes: a tier has no more then.
+pub(super) fn limit_tier(program: &Path, array: &Path, left: u64) -> Result<(), BenchError> {
+    let rest = format!("{}B", flash_usable(&status(program, array)?)?.saturating_sub(left));
+    let volume = ["other", "--pool", "pool0", "--size", &rest, "--group", "flash"];
+    run(program, &["volume", "create", "--yes", "--json"], array, &volume).map(drop)
+}
+
+/// What volumes can use of the first pool's group of flash, by the status of its array.
+pub(super) fn flash_usable(status: &Value) -> Result<u64, BenchError> {
+    let groups = status["pools"][0]["groups"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let flash = groups.iter().find(|group| group["name"] == "flash");
+    let usable = flash.and_then(|group| group["usable_bytes"].as_u64());
+    usable.ok_or_else(|| BenchError::Failed("tier0 status tells no size of the flash group".into()))
 }
 
 /// Runs a verb, with what stands before the array file and behind it.

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use tier0_api::{
     AdminReply, AdminRequest, ApiVersion, ConnectionIo, FlashCacheStatus, Flushing, IoReport, IoSummary,
-    NamedFlushing, NamedIo, PoolIo, ReadCacheStatus, Throttling,
+    NamedFlushing, NamedIo, PoolIo, ReadCacheStatus, Throttling, TierIo, TierMoves,
 };
 use tier0_stats::{IoStats, Latencies, OpStats};
 use tier0_units::{ByteCount, Nanos, counted};
@@ -49,7 +49,11 @@ delay ms: their mean wait.
 
 Read cache: hit rate of reads in memory, by how the pages came there: earlier
 reads, writes, or read-ahead. Flash cache: hit rate of reads that missed memory,
-and bytes written to flash.";
+and bytes written to flash.
+
+Tier: how full the fast group is now; extents that moved in the interval:
+promoted (hot), demoted (to make room), placed (by hand); and the share of
+reads from drives that the fast group answered.";
 
 /// What an array's volumes, log, tables and drives do.
 #[derive(Args, Debug)]
@@ -139,6 +143,7 @@ struct PoolRates {
     /// Of the interval, as far as it counts.
     read_cache: Option<ReadCacheStatus>,
     flash_cache: Option<FlashCacheStatus>,
+    tier: Option<TierIo>,
     throttling: Vec<Throttling>,
 }
 
@@ -191,6 +196,7 @@ impl Rates {
                 drives: of(|pool| &pool.drives),
                 read_cache: read_cache(known, pool),
                 flash_cache: flash_cache(known, pool),
+                tier: tier(known, pool),
                 throttling: throttled(known, pool),
             }
         };
@@ -211,8 +217,12 @@ impl Rates {
             }
             align_right(&mut rows, 1..10);
             let (left_out, errors) = (pool.left_out(), pool.errors());
-            let caches =
-                [pool.write_cache(self.seconds), pool.cached(self.seconds), pool.on_flash(self.seconds)];
+            let caches = [
+                pool.write_cache(self.seconds),
+                pool.cached(self.seconds),
+                pool.on_flash(self.seconds),
+                pool.tiered(self.seconds),
+            ];
             let (throttled, caches) = (pool.throttled(self.seconds), caches.concat());
             format!("pool {}:\n{}\n{left_out}{throttled}{caches}{errors}", pool.name, rendered(&rows))
         });
@@ -298,6 +308,26 @@ impl PoolRates {
         format!("{}\n", wrapped(&line, "    "))
     }
 
+    /// What the tier has moved, and what its fast group has answered.
+    fn tiered(&self, seconds: f64) -> String {
+        let Some(tier) = &self.tier else { return String::new() };
+        let TierMoves { promoted, demoted, placed, failed: _, bytes } = tier.moves;
+        let placed = if placed > 0 { format!(", {placed} placed") } else { String::new() };
+        let moved = ByteCount((bytes as f64 / seconds.max(1e-9)) as u64);
+        let reads = tier.reads_on_fast().map_or_else(String::new, |share| {
+            let reads = short((tier.reads_fast + tier.reads_slow) as f64 / seconds.max(1e-9));
+            format!("; {:.1} % of {reads} reads/s on it", share * 100.0)
+        });
+        let line = format!(
+            "  tier: group {} {:.1} % full ({} of other groups); extents moved: {promoted} promoted, {demoted} demoted{placed} \
+             ({moved}/s){reads}",
+            tier.fast_group,
+            tier.fast_used_bytes as f64 * 100.0 / tier.fast_bytes.max(1) as f64,
+            ByteCount(tier.fast_promoted_bytes),
+        );
+        format!("{}\n", wrapped(&line, "    "))
+    }
+
     fn errors(&self) -> String {
         let failed = |one: &&OneRate| one.stats.errors() > 0;
         self.all()
@@ -329,6 +359,12 @@ fn read_cache(before: Option<&PoolIo>, now: &PoolIo) -> Option<ReadCacheStatus> 
 fn flash_cache(before: Option<&PoolIo>, now: &PoolIo) -> Option<FlashCacheStatus> {
     let known = before.and_then(|before| before.flash_cache).unwrap_or_default();
     now.flash_cache.map(|cache| cache.since(&known))
+}
+
+/// What the tier did between two looks.
+fn tier(before: Option<&PoolIo>, now: &PoolIo) -> Option<TierIo> {
+    let known = before.and_then(|before| before.tier.clone()).unwrap_or_default();
+    now.tier.as_ref().map(|tier| tier.since(&known))
 }
 
 /// What ceilings held back between two looks.
@@ -559,6 +595,30 @@ mod tests {
         let told = Rates::between(&at(10, 100), &at(12, 300)).text();
         let words = "  a: at most 100 IOPS; 100 requests/s held back, mean wait 2.00 ms\n";
         assert!(told.contains(words), "{told}");
+    }
+
+    #[test]
+    fn what_the_tier_moved_and_answered_in_between_is_told() {
+        let at = |at_s: u64, promoted: u64, reads_fast: u64, reads_slow: u64| {
+            let moves = TierMoves { promoted, demoted: 2, bytes: promoted << 20, ..TierMoves::default() };
+            let mut report = report(at_s, &[]);
+            report.pools[0].tier = Some(TierIo {
+                fast_group: "flash".to_owned(),
+                fast_bytes: 200 << 20,
+                fast_used_bytes: 100 << 20,
+                fast_promoted_bytes: 50 << 20,
+                moves,
+                reads_fast,
+                reads_slow,
+            });
+            report
+        };
+        let told = Rates::between(&at(10, 10, 0, 1000), &at(15, 30, 900, 1100)).text().replace("\n    ", " ");
+        let words = "  tier: group flash 50.0 % full (50MiB of other groups); extents moved: 20 promoted, 0 demoted (4MiB/s); \
+                     90.0 % of 200 reads/s on it\n";
+        assert!(told.contains(words), "{told}");
+        // Nothing is told where nothing is placed.
+        assert!(!Rates::between(&report(10, &[]), &report(15, &[])).text().contains("tier:"));
     }
 
     #[test]

@@ -4,14 +4,16 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::support::{Background, Ended, Served, contents, directory, file, json, refuse, text, tier0};
+use crate::support::{
+    Background, Ended, Served, contents, directory, file, json, refuse, succeed, text, tier0,
+};
 
 #[test]
 fn the_demo_measures_predicts_and_leaves_an_array() {
     let directory = directory();
     let place = directory.path().join("demo");
-    let shown = json(&["demo", "--once", "--time", "1s", "--no-caches", "--dir", text(&place)]);
-    assert!(shown.get("caches").is_none() && !place.join("caches").exists());
+    let shown = json(&["demo", "--once", "--time", "1s", "--no-caches", "--no-tier", "--dir", text(&place)]);
+    assert!(shown.get("caches").is_none() && shown.get("tier").is_none() && !place.join("caches").exists());
     assert!(shown["measured"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0));
     assert_eq!(shown["measured"]["verify"]["sectors_wrong"], 0);
     let predicted = shown["predicted"].as_array().expect("predictions");
@@ -31,7 +33,7 @@ fn the_demo_stays_up_until_it_is_told_to_end() {
     let place = directory.path().join("demo");
     let said = directory.path().join("said.txt");
     let mut command = tier0();
-    command.args(["demo", "--time", "1s", "--no-caches", "--dir", text(&place)]);
+    command.args(["demo", "--time", "1s", "--no-caches", "--no-tier", "--dir", text(&place)]);
     command.stdout(Stdio::piped()).stderr(std::fs::File::create(&said).expect("a file"));
     let mut demo = Background::of(command);
     let told = demo.read_until(|line| line.starts_with("Ctrl-C"));
@@ -58,7 +60,8 @@ fn the_demo_shows_what_each_cache_answers() {
     let directory = directory();
     let place = directory.path().join("demo");
     let caches = place.join("caches");
-    let shown = json(&["demo", "--once", "--time", "2s", "--no-predictions", "--dir", text(&place)]);
+    let shown =
+        json(&["demo", "--once", "--time", "2s", "--no-predictions", "--no-tier", "--dir", text(&place)]);
     let phases = shown["caches"]["phases"].as_array().expect("phases");
     let names: Vec<_> = phases.iter().map(|phase| phase["phase"].as_str().expect("a name")).collect();
     assert_eq!(names, ["disks", "memory", "flash"]);
@@ -80,6 +83,27 @@ fn the_demo_shows_what_each_cache_answers() {
     served.stop();
     file(&caches, "array.toml", "[array]\nname = \"ours\"\n");
     refuse(&again, 2, &["caches", "something else than a demo"]);
+}
+
+/// What it shows of the tier is simulated: the same rows each time, and faster as extents move.
+#[test]
+fn the_demo_shows_hot_extents_that_move_to_flash() {
+    let directory = directory();
+    let place = directory.path().join("demo");
+    let arguments =
+        ["demo", "--once", "--time", "1ms", "--no-predictions", "--no-caches", "--dir", text(&place)];
+    let shown = json(&arguments);
+    let rows = shown["tier"]["rows"].as_array().expect("rows");
+    let figure = |row: &serde_json::Value, name: &str| row[name].as_f64().unwrap_or_default();
+    let (first, last) = (&rows[0], rows.last().expect("rows"));
+    assert_eq!((figure(first, "on_flash_bytes"), figure(first, "promoted")), (0.0, 0.0), "{first}");
+    let hot = shown["tier"]["hot_bytes"].as_f64().expect("a size");
+    assert!(figure(last, "on_flash_bytes") > 0.8 * hot && figure(last, "reads_on_flash") > 0.7, "{last}");
+    assert!(figure(last, "read_ns_mean") * 3.0 < figure(first, "read_ns_mean"), "{first} {last}");
+    let told = succeed(&arguments);
+    assert!(told.contains("tier0 volume set array.toml lun0 place=auto"), "{told}");
+    let same = json(&arguments);
+    assert_eq!(same["tier"], shown["tier"], "virtual time depends on nothing");
 }
 
 #[test]
@@ -137,7 +161,16 @@ fn what_a_killed_demo_left_is_removed_by_the_next() {
     demo.end();
     assert_eq!(contents(directory.path()).len(), 1, "a killed demo cannot clear away");
     let mut command = tier0();
-    command.args(["demo", "--once", "--time", "1s", "--no-predictions", "--no-caches", "--json"]);
+    command.args([
+        "demo",
+        "--once",
+        "--time",
+        "1s",
+        "--no-predictions",
+        "--no-caches",
+        "--no-tier",
+        "--json",
+    ]);
     command.env("TMPDIR", directory.path());
     let ended = Ended::from(command.output().expect("it starts"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -163,7 +196,7 @@ fn a_demo_takes_time() {
     let place = directory.path().join("demo");
     refuse(&["demo", "--time", "0s", "--dir", text(&place)], 2, &["--time", "use a longer one"]);
     assert!(!place.exists());
-    let shown = json(&["demo", "--once", "--time", "1ms", "--no-caches", "--dir", text(&place)]);
+    let shown = json(&["demo", "--once", "--time", "1ms", "--no-caches", "--no-tier", "--dir", text(&place)]);
     for drive in shown["predicted"].as_array().expect("predictions") {
         assert!(drive["report"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0), "{drive}");
     }

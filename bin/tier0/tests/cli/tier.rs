@@ -112,6 +112,10 @@ fn hot_data_moves_to_flash_and_it_is_told_why() {
     assert!(plan.contains("fast group flash of") && plan.contains("share of drive I/O"), "{plan}");
     let told = run(&["status", array]).stdout;
     assert!(told.contains("tier on: group flash holds"), "{told}");
+    let told = succeed(&["iostat", array]).replace("\n    ", " ");
+    assert!(told.contains("tier: group flash") && told.contains("promoted, 0 demoted"), "{told}");
+    let io = &json(&["iostat", array])["pools"][0]["tier"];
+    assert!(io["moves"]["promoted"].as_u64() > Some(0) && io["reads_fast"].as_u64() > Some(0), "{io}");
     let config = succeed(&["config", array]);
     assert!(config.contains("place = \"auto\""), "{config}");
 
@@ -132,6 +136,10 @@ fn by_hand_it_goes_where_it_is_told_or_one_is_told_why_not() {
     let array = array.as_str();
     load(&served.uri, &["--read", "0", "--pattern", "sequential", "--block", "256KiB", "--ios", "256"]);
     assert!(status(array)["pools"][0].get("tier").is_none(), "nothing was placed");
+    assert!(
+        json(&["iostat", array])["pools"][0]["tier"].is_null()
+            && !succeed(&["iostat", array]).contains("tier:")
+    );
     let done =
         succeed(&["volume", "pin", array, "lun0", "--range", "8MiB..12MiB", "--to", "fast", "--until", "1h"]);
     assert!(done.contains("pinned 4MiB of volume lun0 to the fast group"), "{done}");

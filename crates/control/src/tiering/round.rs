@@ -42,9 +42,9 @@ pub(crate) struct Round {
 
 /// Counters of shards at a moment.
 #[derive(Clone, Copy, Default)]
-struct Measured {
-    slow: Latencies,
-    fast: Latencies,
+pub(super) struct Measured {
+    pub(super) slow: Latencies,
+    pub(super) fast: Latencies,
 }
 
 /// What a round leaves to the next one.
@@ -191,7 +191,8 @@ impl Tiering {
         all
     }
 
-    async fn measure(&self, number: usize, fast: u32) -> Measured {
+    /// How long hosts have waited for the drives of each kind of group, in all shards.
+    pub(super) async fn measure(&self, number: usize, fast: u32) -> Measured {
         let query = |reply| ShardCommand::Tier { pool: number, query: TierQuery::Latencies { reply } };
         let mut all = Measured::default();
         for latencies in self.ask_all(query).await.into_iter().flatten() {

@@ -1,6 +1,6 @@
 //! What administrators see of a tier.
 
-use tier0_api::{TierCurvePoint, TierExplanation, TierHold, TierMove, TierPlan, TierStatus};
+use tier0_api::{TierCurvePoint, TierExplanation, TierHold, TierIo, TierMove, TierPlan, TierStatus};
 use tier0_policy::tier::{Accesses, curve};
 use tier0_pool::{PoolState, Volume};
 use tier0_units::{ByteCount, ExtentId, SECTOR_BYTES};
@@ -10,7 +10,7 @@ use tier0_world::sync::oneshot;
 use super::groups::{TierGroups, slow_groups};
 use super::history::Made;
 use super::moves::Wanted;
-use super::round::Round;
+use super::round::{Measured, Round};
 use super::settings::place_at;
 use super::{TierPool, Tiering};
 use crate::ShardRequest;
@@ -54,6 +54,23 @@ impl Tiering {
             writes_left_bytes: bytes(core.allowance.borrow().slots(state.slot_count_of(groups.fast))),
             hold: core.hold_now(round),
             heat_bytes: round.map_or(0, |round| round.report.memory_bytes),
+        })
+    }
+
+    /// What the tier of a pool has done; `None` as for its [`status`](Tiering::status).
+    pub(crate) async fn io(&self, number: usize) -> Option<TierIo> {
+        let TierStatus { fast_group, fast_bytes, fast_used_bytes, fast_promoted_bytes, moves, .. } =
+            self.status(number)?;
+        let groups = TierGroups::of(self.core(number))?;
+        let Measured { slow, fast } = self.measure(number, groups.fast).await;
+        Some(TierIo {
+            fast_group,
+            fast_bytes,
+            fast_used_bytes,
+            fast_promoted_bytes,
+            moves,
+            reads_fast: fast.count,
+            reads_slow: slow.count,
         })
     }
 

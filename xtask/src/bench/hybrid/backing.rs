@@ -58,15 +58,19 @@ pub(super) enum Backing {
 impl Backing {
     /// Makes what is needed before the first start.
     pub(super) fn create(stack: Stack, ground: Ground<'_>) -> Result<(), BenchError> {
-        if stack != Stack::Tier0 {
+        if !stack.is_tier0() {
             return Ok(());
         }
-        write(&array(ground), &array_file(ground))?;
-        served::create(ground.program, &array(ground))
+        write(&array(ground), &array_file(stack, ground))?;
+        served::create(ground.program, &array(ground))?;
+        match stack {
+            Stack::Tier0Tier => limit_tier(ground),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn start(stack: Stack, ground: Ground<'_>) -> Result<Backing, BenchError> {
-        if stack != Stack::Tier0 {
+        if !stack.is_tier0() {
             return Bare::start(ground).map(Backing::Bare);
         }
         let server = tier0(ground.program, &array(ground), &Address::Unix(socket(ground)))?;
@@ -171,6 +175,8 @@ impl Volume {
             let of_class = drives.iter().filter(|drive| drive["class"] == class);
             of_class.filter_map(|drive| drive["io"][op]["count"].as_f64()).sum()
         };
+        let io = served::io(&self.program, &self.array)?;
+        let on_tier = io["pools"][0]["tier"]["reads_fast"].as_f64().unwrap_or_default();
         let memory = |field: &str| pool["read_cache"][field].as_f64().unwrap_or_default();
         let found = ["read_hits", "write_hits", "prefetch_hits"].into_iter().map(memory).sum::<f64>();
         Ok(Counts {
@@ -179,7 +185,7 @@ impl Volume {
             ssd_reads: count("flash", "read"),
             ssd_writes: count("flash", "write"),
             lookups: found + memory("misses"),
-            hits: found + pool["flash_cache"]["hits"].as_f64().unwrap_or_default(),
+            hits: found + pool["flash_cache"]["hits"].as_f64().unwrap_or_default() + on_tier,
         })
     }
 }
@@ -192,9 +198,15 @@ fn array(ground: Ground<'_>) -> PathBuf {
     ground.directory.join("array.toml")
 }
 
-/// Two disks in RAID 0, log and flash cache on the SSD. Pools that hold nothing take their shares of the least memory, so that
+/// Leaves the tier as much of the SSD as the cache has.
+fn limit_tier(ground: Ground<'_>) -> Result<(), BenchError> {
+    let _server = tier0(ground.program, &array(ground), &Address::Unix(socket(ground)))?;
+    served::limit_tier(ground.program, &array(ground), ground.sizes.flash_cache_mib() << 20)
+}
+
+/// Two disks in RAID 0, log and flash cache or tier on the SSD. Pools that hold nothing take their shares of the least memory, so that
 /// the one that is measured has little.
-fn array_file(ground: Ground<'_>) -> String {
+fn array_file(stack: Stack, ground: Ground<'_>) -> String {
     let sizes = ground.sizes;
     let (disk, ssd) = if ground.is_modelled {
         (format!("model = \"{DISK}\"\nsize = \"1100GB\""), format!("model = \"{SSD}\"\nsize = \"450GB\""))
@@ -213,29 +225,41 @@ fn array_file(ground: Ground<'_>) -> String {
             )
         })
         .collect();
+    let groups = match stack {
+        Stack::Tier0Tier => format!(
+            "[[pool.group]]\nname = \"disks\"\ndrives = [\"disk*\"]\nraid = \"raid0\"\nset_size = {DISKS}\nstripe_unit = \"64KiB\"\n\
+             [[pool.group]]\nname = \"flash\"\ndrives = [\"ssd\"]\nraid = \"raid0\"\nset_size = 1\nstripe_unit = \"64KiB\"\n"
+        ),
+        _ => String::new(),
+    };
+    let (layout, use_of_flash, place) = match stack {
+        Stack::Tier0Tier => (String::new(), String::new(), "group = \"disks\"\nplace = \"auto\"\n"),
+        _ => (
+            format!("drives = [\"disk*\"]\nraid = \"raid0\"\nset_size = {DISKS}\nstripe_unit = \"64KiB\"\n"),
+            format!("flash_cache = \"{}MiB\"\nflash_cache_drives = [\"ssd\"]\n", sizes.flash_cache_mib()),
+            "",
+        ),
+    };
     format!(
         "[array]\nname = \"hybrid\"\ncores = 1\nmemory = \"{memory}MiB\"\n\
          [[drive]]\nname = \"disk{{n}}\"\ncount = {DISKS}\npath = \"disk{{n}}.img\"\n{disk}\n\
          [[drive]]\nname = \"ssd\"\npath = \"ssd.img\"\n{ssd}\n\
-         [[pool]]\nname = \"pool0\"\ndrives = [\"disk*\"]\nraid = \"raid0\"\nset_size = {DISKS}\n\
-         stripe_unit = \"64KiB\"\nchunklet = \"16MiB\"\nextent = \"1MiB\"\n\
-         log = \"{log}MiB\"\nlog_drives = [\"ssd\"]\n\
-         flash_cache = \"{flash}MiB\"\nflash_cache_drives = [\"ssd\"]\nflash_cache_writes = {WRITES_A_DAY}\n\
-         [[volume]]\nname = \"lun0\"\npool = \"pool0\"\nsize = \"{volume}MiB\"\n\
+         [[pool]]\nname = \"pool0\"\n{layout}chunklet = \"16MiB\"\nextent = \"1MiB\"\n\
+         log = \"{log}MiB\"\nlog_drives = [\"ssd\"]\n{use_of_flash}flash_cache_writes = {WRITES_A_DAY}\n{groups}\
+         [[volume]]\nname = \"lun0\"\npool = \"pool0\"\nsize = \"{volume}MiB\"\n{place}\
          {idle}\
          [nbd]\nlisten = [\"unix:s\"]\n",
         memory = MEMORY_MIB * POOLS,
         log = sizes.log_mib(),
-        flash = sizes.flash_cache_mib(),
         volume = sizes.working_set_mib,
     )
 }
 
-/// How often a day tier0's flash cache may be written over: without a limit that counts, as the peers have none.
+/// How often a day tier0's flash cache, or the fast group, may be written over: without a limit that counts, as the peers have none.
 const WRITES_A_DAY: u32 = 100_000;
 
 /// One line of the machine's load, for progress.
-pub(super) fn load_average() -> String {
+pub(in super::super) fn load_average() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or("unknown").to_owned()
 }

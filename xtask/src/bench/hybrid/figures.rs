@@ -42,7 +42,7 @@ impl Figures {
         let ios = |op: &str| job[op]["total_ios"].as_f64().ok_or_else(failed);
         let (reads, writes) = (ios("read")?, ios("write")?);
         let hit_share = match stack {
-            Stack::Tier0 => counts.hits / counts.lookups.max(1.0),
+            Stack::Tier0 | Stack::Tier0Tier => counts.hits / counts.lookups.max(1.0),
             Stack::DmCache => dm_cache_hits(status).ok_or_else(|| {
                 BenchError::Failed(format!("unexpected status of dm-cache: {}", status.join(" | ")))
             })?,
@@ -127,8 +127,13 @@ impl Results {
             "of its ceiling",
             "reads p99 ms",
         ]);
-        let mut ratios =
-            table(&["load", "phase", "disk I/Os: better other by tier0", "IOPS: tier0 by better other"]);
+        let mut ratios = table(&[
+            "load",
+            "phase",
+            "stack",
+            "disk I/Os: better other by tier0",
+            "IOPS: tier0 by better other",
+        ]);
         for load in [Load::Zipf, Load::HotCold] {
             for phase in Phase::ALL {
                 for &(stack, ceiling) in &self.ceilings {
@@ -137,10 +142,17 @@ impl Results {
                         all.add_row(row(load, phase, stack, &runs, ceiling.iops()));
                     }
                 }
-                if let Some((disk_ios, iops)) = self.ratios(load, phase) {
+                for own in [Stack::Tier0, Stack::Tier0Tier] {
+                    let Some((disk_ios, iops)) = self.ratios(load, phase, own) else { continue };
                     let judged =
                         |spread: &Spread| format!("{spread:.2}: {}", judge_at_least(spread.median(), AIM));
-                    ratios.add_row([load.to_string(), phase.to_string(), judged(&disk_ios), judged(&iops)]);
+                    ratios.add_row([
+                        load.to_string(),
+                        phase.to_string(),
+                        own.title().to_owned(),
+                        judged(&disk_ios),
+                        judged(&iops),
+                    ]);
                 }
             }
         }
@@ -148,7 +160,7 @@ impl Results {
         let ceilings: Vec<String> = self
             .ceilings
             .iter()
-            .map(|(stack, figures)| format!("{} {:.0}", stack.name(), figures.iops()))
+            .map(|(stack, figures)| format!("{} {:.0}", stack.title(), figures.iops()))
             .collect();
         println!("\nceilings, IOPS on memory: {}", ceilings.join(", "));
         println!("IOPS above {BOUND_PART} of the ceiling (!) are bounded by emulation, not by the drives");
@@ -163,8 +175,8 @@ impl Results {
     }
 
     /// tier0 beside the better of the others, run by run: disk I/Os saved, and IOPS.
-    fn ratios(&self, load: Load, phase: Phase) -> Option<(Spread, Spread)> {
-        let own = self.runs(load, phase, Stack::Tier0);
+    fn ratios(&self, load: Load, phase: Phase, own: Stack) -> Option<(Spread, Spread)> {
+        let own = self.runs(load, phase, own);
         let others = [Stack::Bcache, Stack::DmCache].map(|stack| self.runs(load, phase, stack));
         let runs = own.len().min(others.iter().map(Vec::len).max()?);
         if runs == 0 {
@@ -186,7 +198,7 @@ fn row(load: Load, phase: Phase, stack: Stack, runs: &[Figures], ceiling: f64) -
     vec![
         load.to_string(),
         phase.to_string(),
-        stack.name().to_owned(),
+        stack.title().to_owned(),
         format!("{:.0}", spread(&|figures| figures.hit_share * 100.0)),
         format!("{:.2}", spread(&Figures::disk_ios)),
         format!("{:.2}", spread(&|figures| figures.of_ios(figures.counts.disk_reads)).median()),

@@ -2,7 +2,7 @@
 //!
 //! The drives are modelled against the wall clock. A guest under software emulation has them as virtio drives, through qemu's
 //! NBD client, and makes bcache or dm-cache (smq) of them on RAID 0; or it has a volume of tier0, which has the same
-//! drives. All have as many bytes of the SSD, tier0 less by what it has in memory, where the others keep no data. Neither data
+//! drives and uses the SSD as a cache or as a tier. All have as many bytes of the SSD, tier0 less by what it has in memory, where the others keep no data. Neither data
 //! nor dirty data are redundant. For all, the working set lies at the outer edge of the disks.
 //!
 //! What counts is what each stack leaves to the disks; IOPS come second, since emulation bounds them: the ceiling of each
@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use self::backing::{Backing, Ground, load_average, seconds_since};
+pub(super) use self::backing::load_average;
+use self::backing::{Backing, Ground, seconds_since};
 use self::figures::{Figures, Results};
 use self::guest::{Guest, Image};
 use self::sizes::{DISK, DISKS, MEMORY_MIB, SSD, Sizes};
@@ -37,7 +38,7 @@ pub(crate) struct Options {
     /// A load; may be given again [default: both]
     #[arg(long, value_enum)]
     load: Vec<Load>,
-    /// A stack; may be given again [default: bcache, dm-cache, tier0]
+    /// A stack; may be given again [default: bcache, dm-cache, tier0, tier0-tier]
     #[arg(long, value_enum)]
     stack: Vec<Stack>,
     /// The working set, MiB; an eighth of it is the cache
@@ -95,7 +96,10 @@ enum Stack {
     Disks,
     Bcache,
     DmCache,
+    /// tier0's flash cache
     Tier0,
+    /// tier0's performance tier
+    Tier0Tier,
 }
 
 impl Stack {
@@ -105,8 +109,22 @@ impl Stack {
             Stack::Disks => "disks",
             Stack::Bcache => "bcache",
             Stack::DmCache => "dm-cache",
-            Stack::Tier0 => "tier0",
+            Stack::Tier0 | Stack::Tier0Tier => "tier0",
         }
+    }
+
+    /// In tables.
+    fn title(self) -> &'static str {
+        match self {
+            Stack::Tier0 => "tier0 as cache",
+            Stack::Tier0Tier => "tier0 as tier",
+            other => other.name(),
+        }
+    }
+
+    /// Whether the guest gets a volume of tier0's.
+    fn is_tier0(self) -> bool {
+        matches!(self, Stack::Tier0 | Stack::Tier0Tier)
     }
 }
 
@@ -147,7 +165,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     println!("{}, load average {}", machine::describe(), load_average());
     println!("{}", bench.describe());
     let stacks = match &options.stack[..] {
-        [] => vec![Stack::Bcache, Stack::DmCache, Stack::Tier0],
+        [] => vec![Stack::Bcache, Stack::DmCache, Stack::Tier0, Stack::Tier0Tier],
         stacks => stacks.to_vec(),
     };
     let loads = match &options.load[..] {
@@ -158,7 +176,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     let mut results = Results::default();
     for &stack in &stacks {
         let ceiling = bench.ceiling(stack)?;
-        eprintln!("{}: ceiling {:.0} IOPS (load average {})", stack.name(), ceiling.iops(), load_average());
+        eprintln!("{}: ceiling {:.0} IOPS (load average {})", stack.title(), ceiling.iops(), load_average());
         results.ceilings.push((stack, ceiling));
     }
     let runs = if options.short { 1 } else { options.runs };
@@ -169,7 +187,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
                 let stack = stacks[(turn + run as usize) % stacks.len()];
                 let began = clock::wall_s();
                 for (phase, figures) in bench.phases(stack, load)? {
-                    eprintln!("run {}, {load}, {}, {phase}: {figures}", run + 1, stack.name());
+                    eprintln!("run {}, {load}, {}, {phase}: {figures}", run + 1, stack.title());
                     results.add(load, phase, stack, figures);
                 }
                 eprintln!("took {:.0} s (load average {})", seconds_since(began), load_average());
@@ -212,7 +230,7 @@ impl Bench {
         let Sizes { working_set_mib } = self.sizes;
         format!(
             "{DISKS} {DISK} in RAID 0 and one {SSD}, modelled; {working_set_mib} MiB at the outer edge of the disks; \
-             {} MiB of SSD, of which tier0 has {} for its log and {} for its flash cache, and {MEMORY_MIB} MiB of memory; \
+             {} MiB of SSD, of which tier0 has {} for its log and {} for its flash cache or its tier, and {MEMORY_MIB} MiB of memory; \
              8 KiB, 90 % reads, {} under way, {} s each",
             self.sizes.cache_mib(),
             self.sizes.log_mib(),

@@ -3,6 +3,8 @@
 use tier0_description::Description;
 use tier0_units::ByteCount;
 
+/// The volume that is loaded.
+pub(super) const VOLUME_NAME: &str = "lun0";
 /// What the volume holds.
 pub(super) const VOLUME: ByteCount = ByteCount::gib(256);
 /// What there is of flash for cache and tier.
@@ -23,6 +25,8 @@ pub(super) enum Flash {
     Cache,
     /// As a tier.
     Tier,
+    /// As a tier that is off: it counts and decides, and moves nothing.
+    TierOff,
     /// Half of it as each.
     Both,
 }
@@ -31,12 +35,14 @@ impl Flash {
     pub(super) const ALL: [Flash; 4] = [Flash::None, Flash::Cache, Flash::Tier, Flash::Both];
     pub(super) const WITHOUT_BOTH: [Flash; 3] = [Flash::None, Flash::Cache, Flash::Tier];
     pub(super) const NONE_AND_TIER: [Flash; 2] = [Flash::None, Flash::Tier];
+    pub(super) const COLD: [Flash; 3] = [Flash::None, Flash::Tier, Flash::TierOff];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Flash::None => "disks only",
             Flash::Cache => "+ read cache",
             Flash::Tier => "+ tier",
+            Flash::TierOff => "+ tier, switched off",
             Flash::Both => "+ both, half each",
         }
     }
@@ -47,7 +53,7 @@ impl Flash {
         match self {
             Flash::None => (none, none),
             Flash::Cache => (FLASH, none),
-            Flash::Tier => (none, FLASH),
+            Flash::Tier | Flash::TierOff => (none, FLASH),
             Flash::Both => (ByteCount(FLASH.0 / 2), ByteCount(FLASH.0 / 2)),
         }
     }
@@ -75,7 +81,7 @@ impl Flash {
              [[pool]]\nname = \"pool0\"\nextent = \"{EXTENT}\"\nlog_drives = [\"ssd*\"]\nflash_cache_writes = {WRITES_A_DAY}\n{cache}\
              [[pool.group]]\nname = \"disks\"\ndrives = [\"d*\"]\nraid = \"raid6\"\nset_size = 10\n\
              [[pool.group]]\nname = \"flash\"\ndrives = [\"ssd*\"]\nraid = \"raid1\"\nset_size = 2\n\
-             [[volume]]\nname = \"lun0\"\nsize = \"{VOLUME}\"\ngroup = \"disks\"\n{place}{other}"
+             [[volume]]\nname = \"{VOLUME_NAME}\"\nsize = \"{VOLUME}\"\ngroup = \"disks\"\n{place}{other}"
         );
         Description::parse(&text, "the benchmark's array").expect("the benchmark's array is right")
     }

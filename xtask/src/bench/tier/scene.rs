@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tier0_api::DriveClass;
+use tier0_api::{AdminReply, AdminRequest};
 use tier0_array::engine::{Born, Engine};
 use tier0_array::simulated::{Lanes, ModelShelf, SimulatedArray, SimulatedOptions, build};
 use tier0_catalog::Catalog;
@@ -11,9 +11,9 @@ use tier0_units::{ByteCount, Nanos};
 use tier0_workload::run::LoadRun;
 use tier0_workload::spec::{Arrival, ClosedLoop, LoadSpec, Pattern, RunLimits, StreamSpec, ThinkTime};
 use tier0_workload::stats::LoadReport;
-use tier0_world::{PayloadWidth, VirtualRuntime};
+use tier0_world::{PayloadWidth, VirtualRuntime, World};
 
-use super::array::{FLASH, Flash, VOLUME};
+use super::array::{FLASH, Flash, VOLUME, VOLUME_NAME};
 use crate::clock::thread_s;
 use crate::error::BenchError;
 
@@ -97,7 +97,7 @@ pub(super) const SCENES: [Scene; 6] = [
         heat: Heat::Nowhere,
         warm_s: 60,
         measured_s: 300,
-        kinds: &Flash::NONE_AND_TIER,
+        kinds: &Flash::COLD,
         is_shifted: false,
     },
 ];
@@ -107,12 +107,12 @@ pub(super) struct Figures {
     pub(super) iops: f64,
     pub(super) mean_ms: f64,
     pub(super) p99_ms: f64,
-    /// The same of the time in which extents moved; `None` if few did.
-    pub(super) p99_while_moving_ms: Option<f64>,
-    /// Of all reads of drives, while it was measured.
-    pub(super) reads_on_flash: f64,
-    /// The same of the last minute.
-    pub(super) reads_on_flash_at_end: f64,
+    /// The 99th percentile of the time in which extents move where there is a tier.
+    p99_moving_ms: f64,
+    /// The share of the host's reads that flash answered, as a cache or as a tier, in each minute of the measurement.
+    pub(super) hits_by_minute: Vec<f64>,
+    /// The same of all of it.
+    pub(super) hits: f64,
     /// Extents that were moved, from the start on.
     pub(super) moved: u64,
     /// What cache and tier have written to flash, from the start on.
@@ -124,6 +124,11 @@ pub(super) struct Figures {
 }
 
 impl Figures {
+    /// The 99th percentile while extents moved, by that of another run in the same time; `None` if few moved.
+    pub(super) fn p99_while_moving_against(&self, alone: &Figures) -> Option<f64> {
+        (self.moved > MOVED_MIN).then_some(self.p99_moving_ms / alone.p99_moving_ms)
+    }
+
     /// The worst interval, by the mean of another one's run.
     pub(super) fn worst_against(&self, alone: &Figures) -> f64 {
         let pairs = self.points.iter().zip(&alone.points);
@@ -131,27 +136,27 @@ impl Figures {
     }
 }
 
-/// Reads of drives.
+/// The host's reads.
 #[derive(Clone, Copy)]
 struct Reads {
-    disks: u64,
+    all: u64,
+    /// Those that flash answered.
     flash: u64,
 }
 
 impl Reads {
     /// Those since the start.
-    async fn of(engine: Engine) -> Reads {
-        let mut all = Reads { disks: 0, flash: 0 };
-        for drive in &engine.status().await.pools[0].drives {
-            let sum = if drive.class == Some(DriveClass::Flash) { &mut all.flash } else { &mut all.disks };
-            *sum += drive.io.read.count;
-        }
-        all
+    async fn of(engine: &Engine) -> Reads {
+        let report = engine.io_report().await;
+        let pool = &report.pools[0];
+        let volumes = pool.volumes.iter().filter(|volume| volume.name == VOLUME_NAME);
+        let cached = pool.flash_cache.map_or(0, |cache| cache.hits);
+        let tiered = pool.tier.as_ref().map_or(0, |tier| tier.reads_fast);
+        Reads { all: volumes.map(|volume| volume.io.read.count).sum(), flash: cached + tiered }
     }
 
-    fn share_on_flash_since(self, earlier: Reads) -> f64 {
-        let (disks, flash) = (self.disks - earlier.disks, self.flash - earlier.flash);
-        flash as f64 / (disks + flash).max(1) as f64
+    fn hits_since(self, earlier: Reads) -> f64 {
+        (self.flash - earlier.flash) as f64 / (self.all - earlier.all).max(1) as f64
     }
 }
 
@@ -167,6 +172,9 @@ impl Scene {
         let runtime = VirtualRuntime::new(1, PayloadWidth::NONE);
         let world = runtime.world().clone();
         let array = self.build(&runtime, flash).map_err(failed)?;
+        if flash == Flash::TierOff {
+            runtime.run(switch_off(array.engine.clone())).map_err(failed)?;
+        }
         let volume = Rc::new(array.volumes[0].clone());
         let divisor = if is_short { 4 } else { 1 };
         let seconds = |seconds: u64| seconds / divisor;
@@ -186,15 +194,10 @@ impl Scene {
         add(&mut points, 0.0, &warm);
         let at = world.now().as_secs_f64();
         let place = if self.is_shifted { 2 } else { 1 };
-        let before = runtime.run(Reads::of(array.engine.clone()));
-        let last_s = 60.min(seconds(self.measured_s) / 2);
-        let measured = run(seconds(self.measured_s) - last_s, 2, place)?;
-        let at_last = runtime.run(Reads::of(array.engine.clone()));
+        let minutes = world.spawn(by_minute(world.clone(), array.engine.clone(), seconds(self.measured_s)));
+        let measured = run(seconds(self.measured_s), 2, place)?;
         add(&mut points, at, &measured);
-        let at_end = world.now().as_secs_f64();
-        let last = run(last_s, 3, place)?;
-        add(&mut points, at_end, &last);
-        let after = runtime.run(Reads::of(array.engine.clone()));
+        let looks = runtime.run(minutes);
         let status = runtime.run(status(array.engine.clone()));
         let all = &measured.all;
         let ms = |ns: f64| ns / 1e6;
@@ -204,9 +207,9 @@ impl Scene {
             iops: all.iops,
             mean_ms: ms(all.latency_ns_mean),
             p99_ms: ms(all.latency_ns_p99 as f64),
-            p99_while_moving_ms: (moved > MOVED_MIN).then_some(ms(while_moving.all.latency_ns_p99 as f64)),
-            reads_on_flash: after.share_on_flash_since(before),
-            reads_on_flash_at_end: after.share_on_flash_since(at_last),
+            p99_moving_ms: ms(while_moving.all.latency_ns_p99 as f64),
+            hits_by_minute: looks.windows(2).map(|pair| pair[1].hits_since(pair[0])).collect(),
+            hits: looks[looks.len() - 1].hits_since(looks[0]),
             moved,
             flash_written_gib: flash_written as f64 / (1u64 << 30) as f64,
             processor_s: thread_s() - began,
@@ -256,6 +259,27 @@ impl Scene {
             ..StreamSpec::default()
         }
     }
+}
+
+/// Has a tier count, and move nothing.
+async fn switch_off(engine: Engine) -> Result<(), String> {
+    match engine.administer(AdminRequest::PoolTier { pool: None, on: Some(false), rate: None }).await {
+        AdminReply::Done(_) => Ok(()),
+        other => Err(format!("the tier cannot be switched off: {other:?}")),
+    }
+}
+
+/// The reads at the beginning of each minute of so many seconds, and at their end.
+async fn by_minute(world: World, engine: Engine, seconds: u64) -> Vec<Reads> {
+    let mut looks = vec![Reads::of(&engine).await];
+    let mut left = seconds;
+    while left > 0 {
+        let step = left.min(60);
+        world.sleep(Nanos::from_secs(step)).await;
+        looks.push(Reads::of(&engine).await);
+        left -= step;
+    }
+    looks
 }
 
 /// Extents that have moved, and bytes that cache and tier have written to flash.

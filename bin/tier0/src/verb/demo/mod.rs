@@ -4,7 +4,8 @@
 //! 2. A database's load through the socket, every block checked; its figures second by second.
 //! 3. The same array on drives of the catalogue, in virtual time, under the same load, beside what was measured.
 //! 4. What caches are worth: modelled disks against the wall clock under one load, to which caches are added.
-//! 5. How to mount the first array. It stays up until Ctrl-C.
+//! 5. What a tier is worth: hot extents of disks that move to flash, in virtual time.
+//! 6. How to mount the first array. It stays up until Ctrl-C.
 //!
 //! Invariants: it writes only into its directory; a temporary directory is removed when it ends, however it ends, or by
 //! the next demo where it was killed.
@@ -15,6 +16,7 @@ mod files;
 mod leftovers;
 mod served;
 mod table;
+mod tier;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -36,6 +38,7 @@ use self::caches::Caches;
 use self::compare::Prediction;
 use self::files::Place;
 use self::served::{Then, while_served};
+use self::tier::Tier;
 use crate::cli::Global;
 use crate::driving::{drive, live_line, real_world, verdict};
 use crate::failure::Failure;
@@ -50,7 +53,7 @@ Examples:
       run the demo, then keep the array running until Ctrl-C
   tier0 demo --once
       end after the tables
-  tier0 demo --once --no-predictions --no-caches
+  tier0 demo --once --no-predictions --no-caches --no-tier
       only the array of files and its benchmark
   tier0 demo --dir ./my-demo --once
       keep the files; \"tier0 serve ./my-demo/array.toml\" serves them again
@@ -92,6 +95,9 @@ pub(crate) struct Demo {
     /// Skip the cache part
     #[arg(long)]
     no_caches: bool,
+    /// Skip the tier part, which takes some seconds
+    #[arg(long)]
+    no_tier: bool,
     /// Exit after the tables instead of serving until Ctrl-C
     #[arg(long)]
     once: bool,
@@ -116,6 +122,8 @@ struct Outcome<'a> {
     predicted: &'a [Prediction],
     #[serde(skip_serializing_if = "Option::is_none")]
     caches: Option<&'a Caches>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tier: Option<&'a Tier>,
 }
 
 /// Shows it.
@@ -194,10 +202,12 @@ fn show(
         })
     };
     let caches = (!verb.no_caches).then(show).transpose()?;
+    let tier = (!verb.no_tier).then(|| tier::show(!verb.json, signals)).transpose()?;
     if verb.json {
         let address = uris[0].to_string();
-        let caches = caches.as_ref();
-        return print(&json(&Outcome { address, measured: &measured, predicted: &predicted, caches }));
+        let (caches, tier) = (caches.as_ref(), tier.as_ref());
+        let (measured, predicted) = (&measured, predicted.as_slice());
+        return print(&json(&Outcome { address, measured, predicted, caches, tier }));
     }
     if !verb.once {
         print(&staying(place, place.control(description).is_some(), &uris[0]))?;

@@ -1,0 +1,288 @@
+//! PostgreSQL under pgbench, in a control group of little memory.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tier0_torture::TortureError;
+use tier0_torture::postgres::{Cluster, Postmaster};
+use tier0_torture::process::Running;
+use tier0_torture::tools::output;
+
+use super::array::{HOT_ACCESSES, HOT_ACCOUNTS, Site, Sizes};
+use super::{CLIENTS, Failed};
+use crate::clock;
+use crate::error::BenchError;
+use crate::interrupt::Interrupt;
+
+/// Accounts in a scale of 1.
+const ACCOUNTS: u32 = 100_000;
+/// How often it is looked whether something has ended.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often the removal of the group is tried: its processes may be ending.
+const REMOVALS: u32 = 50;
+
+/// Makes pgbench's tables.
+pub(super) fn fill(cluster: &Cluster, scale: u32) -> Result<(), Failed> {
+    let scale = format!("--scale={scale}");
+    output("pgbench", cluster.client("pgbench").args(["--initialize", &scale, "--quiet", "postgres"]))?;
+    Ok(())
+}
+
+/// A transaction: four reads and one update of accounts, and a line of history.
+fn script(sizes: &Sizes) -> String {
+    let (all, hot) = (sizes.scale * ACCOUNTS, sizes.scale * ACCOUNTS / 100 * HOT_ACCOUNTS);
+    let account = |number: u32| {
+        format!(
+            "\\set a{number} CASE WHEN random(1, 100) <= {HOT_ACCESSES} THEN random(1, {hot}) ELSE random({}, {all}) END\n",
+            hot + 1
+        )
+    };
+    let read = |number: u32| format!("SELECT abalance FROM pgbench_accounts WHERE aid = :a{number};\n");
+    let accounts: String = (1..=5).map(account).collect();
+    let reads: String = (1..=4).map(read).collect();
+    format!(
+        "{accounts}\\set delta random(-5000, 5000)\nBEGIN;\n{reads}\
+         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :a5;\n\
+         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, :a5, :delta, CURRENT_TIMESTAMP);\nEND;\n"
+    )
+}
+
+/// pgbench for so many seconds.
+pub(super) fn command(cluster: &Cluster, site: &Site, sizes: &Sizes, seconds: u32) -> Command {
+    let file = site.path("script.sql");
+    // Where it cannot be written, pgbench says that it is missing.
+    let _ = std::fs::write(&file, script(sizes));
+    let mut pgbench = cluster.client("pgbench");
+    pgbench.arg("--file").arg(&file);
+    pgbench.args(["--no-vacuum", "--protocol=prepared", "--jobs=1", "--log"]);
+    pgbench.arg(format!("--client={CLIENTS}")).arg(format!("--time={seconds}"));
+    pgbench.arg("--log-prefix").arg(prefix(site)).arg("postgres");
+    pgbench
+}
+
+/// pgbench writes its log beside its socket, where its user may.
+fn prefix(site: &Site) -> PathBuf {
+    site.path("pg").join("transactions")
+}
+
+/// Runs the load to its end.
+pub(super) fn run(
+    cluster: &Cluster,
+    site: &Site,
+    sizes: &Sizes,
+    seconds: u32,
+    interrupt: &Interrupt,
+) -> Result<Transactions, Failed> {
+    remove_logs(site);
+    let mut pgbench = command(cluster, site, sizes, seconds);
+    let log = site.path("pgbench.log");
+    let mut pgbench = Running::start("pgbench", &mut pgbench, &log)?;
+    let status = loop {
+        if let Some(status) = pgbench.status()? {
+            break status;
+        }
+        if let Err(error) = interrupt.check() {
+            pgbench.signal(Signal::KILL);
+            return Err(error.into());
+        }
+        clock::pause(LOOK);
+    };
+    if !status.success() {
+        let words = std::fs::read_to_string(&log).unwrap_or_default();
+        return Err(BenchError::Failed(format!("pgbench ended with {status}: {}", words.trim())).into());
+    }
+    Ok(Transactions::read(site, seconds)?)
+}
+
+fn logs(site: &Site) -> Vec<PathBuf> {
+    let prefix = prefix(site);
+    let (directory, name) = (prefix.parent().expect("a file in a directory"), prefix.file_name());
+    let name = name.and_then(|name| name.to_str()).unwrap_or_default();
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_log = |path: &PathBuf| {
+        path.file_name().and_then(|own| own.to_str()).is_some_and(|own| own.starts_with(name))
+    };
+    entries.filter(is_log).collect()
+}
+
+fn remove_logs(site: &Site) {
+    logs(site).iter().for_each(|path| {
+        // A log that stays would count as one of the next run, and its name holds another process's number.
+        let _ = std::fs::remove_file(path);
+    });
+}
+
+/// Waits, or fails where the user wants an end.
+pub(super) fn wait(seconds: u32, interrupt: &Interrupt) -> Result<(), BenchError> {
+    let until = clock::wall_s() + f64::from(seconds);
+    while clock::wall_s() < until {
+        interrupt.check()?;
+        clock::pause(LOOK);
+    }
+    Ok(())
+}
+
+/// What transactions took.
+pub(super) struct Transactions {
+    seconds: f64,
+    /// The time of the end of each since the first began, seconds, and how long it took, ms; by the second.
+    all: Vec<(f64, f64)>,
+}
+
+impl Transactions {
+    /// Reads pgbench's logs: "client transaction time_us script epoch_s epoch_us" (pgbench(1), per-transaction logging).
+    fn read(site: &Site, seconds: u32) -> Result<Transactions, BenchError> {
+        let mut lines = String::new();
+        for path in logs(site) {
+            lines += &std::fs::read_to_string(&path)
+                .map_err(BenchError::system(format!("{} cannot be read", path.display())))?;
+        }
+        Transactions::parse(&lines, f64::from(seconds))
+            .ok_or_else(|| BenchError::Failed("pgbench logged no transaction".into()))
+    }
+
+    fn parse(lines: &str, seconds: f64) -> Option<Transactions> {
+        let one = |line: &str| {
+            let fields: Vec<f64> = line.split(' ').map_while(|field| field.parse().ok()).collect();
+            let [_, _, took_us, _, s, us, ..] = fields[..] else { return None };
+            Some((s + us / 1e6, took_us / 1e3))
+        };
+        let mut all: Vec<(f64, f64)> = lines.lines().filter_map(one).collect();
+        let began = all.iter().map(|(end, took)| end - took / 1e3).reduce(f64::min)?;
+        all.iter_mut().for_each(|(end, _)| *end -= began);
+        Some(Transactions { seconds, all })
+    }
+
+    pub(super) fn per_s(&self) -> f64 {
+        self.all.len() as f64 / self.seconds
+    }
+
+    pub(super) fn per_s_in_first(&self, seconds: f64) -> f64 {
+        self.all.iter().filter(|(end, _)| *end <= seconds).count() as f64 / seconds
+    }
+
+    pub(super) fn p99_ms(&self) -> f64 {
+        let mut took: Vec<f64> = self.all.iter().map(|(_, took)| *took).collect();
+        took.sort_by(f64::total_cmp);
+        took[(took.len() - 1) * 99 / 100]
+    }
+}
+
+impl fmt::Display for Transactions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} transactions per second, p99 {:.0} ms", self.per_s(), self.p99_ms())
+    }
+}
+
+/// A control group that limits memory; removed when it is dropped.
+pub(super) struct Group {
+    /// Its directory, and that of the group in which this program is; none where the system has no such groups.
+    places: Option<(PathBuf, PathBuf)>,
+    mib: u32,
+}
+
+impl Group {
+    /// Version 2 where it has the memory controller, else version 1; without either, memory is not limited and the output says so.
+    pub(super) fn new(mib: u32) -> Result<Group, BenchError> {
+        let root = Path::new("/sys/fs/cgroup");
+        let has_memory = std::fs::read_to_string(root.join("cgroup.subtree_control"))
+            .is_ok_and(|all| all.split_whitespace().any(|one| one == "memory"));
+        let (hierarchy, limit, controller) = match has_memory {
+            true => (root.to_owned(), "memory.max", ""),
+            false => (root.join("memory"), "memory.limit_in_bytes", "memory"),
+        };
+        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let own = own_group(&own, controller).map(|own| hierarchy.join(own.trim_start_matches('/')));
+        let Some(own) = own.filter(|own| own.join("cgroup.procs").exists()) else {
+            return Ok(Group { places: None, mib });
+        };
+        let place = hierarchy.join(format!("tier0-bench-{}", std::process::id()));
+        std::fs::create_dir(&place)
+            .map_err(BenchError::system(format!("the control group {} cannot be made", place.display())))?;
+        let group = Group { places: Some((place.clone(), own)), mib };
+        std::fs::write(place.join(limit), (u64::from(mib) << 20).to_string())
+            .map_err(BenchError::system(format!("{limit} of {} cannot be set", place.display())))?;
+        Ok(group)
+    }
+
+    pub(super) fn describe(&self) -> String {
+        match self.places {
+            Some(_) => format!("{} MiB", self.mib),
+            None => "without a limit, for this system has no control groups of memory".to_owned(),
+        }
+    }
+
+    /// Starts what is to live in it: children belong to their parent's group.
+    pub(super) fn holding(
+        &self,
+        start: impl FnOnce() -> Result<Postmaster, TortureError>,
+    ) -> Result<Postmaster, Failed> {
+        let Some((place, own)) = &self.places else { return Ok(start()?) };
+        let enter = |place: &Path| {
+            std::fs::write(place.join("cgroup.procs"), std::process::id().to_string())
+                .map_err(BenchError::system(format!("the group {} cannot be entered", place.display())))
+        };
+        enter(place)?;
+        let started = start();
+        enter(own)?;
+        Ok(started?)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let Some((place, _)) = &self.places else { return };
+        for _ in 0..REMOVALS {
+            if std::fs::remove_dir(place).is_ok() {
+                return;
+            }
+            clock::pause(LOOK);
+        }
+        eprintln!(
+            "the control group {} stays: a process is still in it; remove it with rmdir",
+            place.display()
+        );
+    }
+}
+
+/// The group of a process by its cgroup file, "NUMBER:CONTROLLERS:PATH" (cgroups(7)); version 2 names no controllers.
+fn own_group<'a>(file: &'a str, controller: &str) -> Option<&'a str> {
+    file.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let controllers = fields.next()?;
+        let path = fields.next()?;
+        controllers.split(',').any(|one| one == controller).then_some(path)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_are_read_from_pgbenchs_log() {
+        let log = "0 1 10000 0 100 10000\n1 1 30000 0 100 30000\n0 2 20000 0 106 0\n";
+        let read = Transactions::parse(log, 10.0).expect("three transactions");
+        assert_eq!((read.all.len(), read.per_s()), (3, 0.3));
+        assert_eq!(read.per_s_in_first(5.0), 0.4);
+        assert_eq!(read.p99_ms(), 20.0);
+        assert!(Transactions::parse("", 10.0).is_none());
+    }
+
+    #[test]
+    fn the_own_group_is_found_in_both_versions() {
+        let file = "5:cpu,cpuacct:/a\n4:memory:/b/c\n0::/d\n";
+        assert_eq!(own_group(file, "memory"), Some("/b/c"));
+        assert_eq!(own_group(file, ""), Some("/d"));
+        assert_eq!(own_group("0::/d\n", "memory"), None);
+    }
+
+    #[test]
+    fn hot_accounts_are_the_first_ones() {
+        let script = script(&Sizes { scale: 10, buffers_mib: 1, memory_mib: 1, flash_mib: 1 });
+        assert!(script.contains("random(1, 300000) ELSE random(300001, 1000000)"), "{script}");
+    }
+}
