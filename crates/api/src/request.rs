@@ -68,6 +68,9 @@ pub enum AdminRequest {
         shape: GroupShape,
         /// Its drives.
         drives: Vec<GroupDrive>,
+        /// Whether its sets are made later, by `pool-grow`.
+        #[serde(default)]
+        without_sets: bool,
         /// Overwrite what they hold.
         #[serde(default)]
         force: bool,

@@ -202,6 +202,9 @@ pub struct TierExplanation {
     pub group: Option<String>,
     /// Whether that is the fast group.
     pub is_fast: bool,
+    /// Whether that is the group of its volume.
+    #[serde(default)]
+    pub is_home: bool,
     /// Since when, if it has moved since the start and that is remembered.
     pub since_s: Option<u64>,
     /// Where it is to lie.

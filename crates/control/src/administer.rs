@@ -1,11 +1,12 @@
 //! What administrators ask for, carried out.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
 use tier0_api::{AdminReply, AdminRequest, EventKind, GroupDrive};
-use tier0_pool::CeilingsChange;
+use tier0_pool::{CeilingsChange, DriveClass, PoolState};
 use tier0_units::{Nanos, counted};
 use tier0_world::sync::oneshot;
 
@@ -136,7 +137,7 @@ impl Control {
                 let place = NewPlace { name, path, size, force, class: class.map(drive_class_of) };
                 self.membership.add_drive(pool.as_deref(), group.as_deref(), place).await
             }
-            AdminRequest::PoolAddGroup { pool, name, first_name, shape, drives, force } => {
+            AdminRequest::PoolAddGroup { pool, name, first_name, shape, drives, without_sets, force } => {
                 let place = |drive: GroupDrive| NewPlace {
                     name: drive.name,
                     path: drive.path,
@@ -145,7 +146,8 @@ impl Control {
                     class: drive.class.map(drive_class_of),
                 };
                 let drives = drives.into_iter().map(place).collect();
-                self.add_group(pool.as_deref(), NewGroup { name, first_name, shape, drives }).await
+                let new = NewGroup { name, first_name, shape, drives };
+                self.add_group(pool.as_deref(), new, without_sets).await
             }
             AdminRequest::DriveReplace { drive, name, path, size, force, class } => {
                 let place = NewPlace { name, path, size, force, class: class.map(drive_class_of) };
@@ -175,19 +177,38 @@ impl Control {
         }
     }
 
-    /// Adds a group with its drives to a pool, and forms its first sets.
-    async fn add_group(self: &Rc<Self>, pool: Option<&str>, new: NewGroup) -> Done {
+    /// Adds a group with its drives to a pool, and forms its first sets, or leaves that for later.
+    async fn add_group(self: &Rc<Self>, pool: Option<&str>, new: NewGroup, without_sets: bool) -> Done {
         let name = new.name.clone();
         let (number, group) = self.membership.add_group(pool, new).await?;
+        if without_sets {
+            let pool = &self.context.pools[number];
+            let drives = described_drives(&pool.metadata.state(), group);
+            return Ok(format!(
+                "pool {} has the group {name} of {drives}, without sets; \"tier0 pool grow\" makes them",
+                pool.name
+            ));
+        }
         let (sets, bytes) = self.balance.form_first_sets(number, group).await.map_err(|error| {
             AdminError::failed(format!(
                 "group {name:?} and its drives are in the pool, without sets: {error}"
             ))
         })?;
-        let pool = &self.context.pools[number].name;
+        let pool = &self.context.pools[number];
+        let drives = described_drives(&pool.metadata.state(), group);
+        let pool = &pool.name;
         Ok(format!(
-            "pool {pool} has the group {name} with {} and {bytes}; \"tier0 config\" prints the array file with it",
+            "pool {pool} has the group {name} of {drives}: {} and {bytes}; \"tier0 config\" prints the array file with it",
             counted(sets, "set")
         ))
     }
+}
+
+/// The drives of a group, with their classes: "2 drives of class flash".
+fn described_drives(state: &PoolState, group: u32) -> String {
+    let own = state.members().iter().filter(|member| member.is_active() && member.group == group);
+    let classes: Vec<DriveClass> = own.map(|member| member.class).collect();
+    let distinct: BTreeSet<String> = classes.iter().map(DriveClass::to_string).collect();
+    let distinct: Vec<String> = distinct.into_iter().collect();
+    format!("{} of class {}", counted(classes.len() as u64, "drive"), distinct.join(" and "))
 }

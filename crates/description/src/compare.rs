@@ -165,8 +165,8 @@ impl Description {
                 known.and_then(|known| known.group.as_ref()).filter(|group| Some(*group) != wanted_group)
             {
                 texts.push(format!(
-                    "volume {:?}: group is {group:?}, but the array file has {:?}; migrate the volume (tier0 volume \
-                     migrate), or correct the file",
+                    "volume {:?}: group is {group:?}, but the array file has {:?}; correct the file (\"tier0 config\" prints it as it \
+                     is), or migrate the volume (tier0 volume migrate)",
                     volume.name,
                     wanted_group.map_or("", String::as_str)
                 ));

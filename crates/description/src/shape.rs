@@ -33,7 +33,7 @@ pub enum ShapeError {
     Layout(#[from] ConfigError),
     /// There are fewer drives than a set has.
     #[error(
-        "a {level} set of {set_size} needs as many drives, and there are {drives}; add drives or set a smaller set_size"
+        "a {level} set of {set_size} needs as many drives, and there are {drives}; add drives, or use another level or set_size"
     )]
     FewDrives {
         /// The level.

@@ -248,6 +248,7 @@ fn agreed(server: &Addressee, request: &AdminRequest, Agreement { yes }: Agreeme
             | AdminRequest::VolumeDelete { .. }
             | AdminRequest::VolumeResize { .. }
             | AdminRequest::VolumeShrink { .. }
+            | AdminRequest::PoolAddGroup { .. }
     );
     if yes || !costs {
         return Ok(());
@@ -362,6 +363,10 @@ fn consequence(status: &Status, request: &AdminRequest) -> Option<String> {
                 ByteCount(volume.size_bytes)
             ))
         }
+        AdminRequest::PoolAddGroup { name, shape, .. } if shape.raid == "raid0" => Some(format!(
+            "group {name:?} of raid0 has no redundancy, and a group does not leave: if one of its drives is lost, the whole pool \
+             cannot be started"
+        )),
         _ => None,
     }
 }

@@ -87,7 +87,10 @@ fn disks_give_way_to_flash_and_a_volume_moves_there_and_back() {
         });
     }
     let done = add_flash(array, at, &[]);
-    assert!(done.contains("has the group flash with") && done.contains("tier0 config"), "{done}");
+    assert!(
+        done.contains("group flash of 2 drives of class flash:") && done.contains("tier0 config"),
+        "{done}"
+    );
     assert_eq!(lun0(array)["group"], "disks", "the first group has got a name");
     succeed(&["volume", "set", array, "lun0", "place=auto"]);
     succeed(&["volume", "pin", array, "lun0", "--range", "0..2MiB", "--to", "fast"]);
@@ -138,7 +141,11 @@ fn a_group_that_cannot_be_is_refused_and_nothing_is_left() {
     let held = format!("old={}", foreign.display());
     let cases: [(&[&str], i32, &[&str]); 9] = [
         (&["flash", "--raid", "raid7", "--drive", &one], 2, &["raid7"]),
-        (&["flash", "--raid", "raid6", "--drive", &one, "--drive", &two], 2, &["raid6", "there are 2"]),
+        (
+            &["flash", "--raid", "raid6", "--drive", &one, "--drive", &two],
+            2,
+            &["raid6", "there are 2", "another level"],
+        ),
         (&["flash", "--raid", "raid1", "--drive", &one, "--drive", &same], 2, &["path of its own"]),
         (&["disks", "--raid", "raid1", "--drive", &one, "--drive", &two], 2, &["--first-name"]),
         (&["bad name", "--raid", "raid1", "--drive", &one, "--drive", &two], 2, &["bad name"]),
@@ -169,6 +176,12 @@ fn a_group_that_cannot_be_is_refused_and_nothing_is_left() {
         assert_eq!(now, names, "{arguments:?} leaves a file behind");
     }
     refuse(&["volume", "migrate", array, "lun0", "--group", "flash"], 2, &["tier0 pool add-group"]);
+    refuse(
+        &["pool", "add-group", array, "flash", "--raid", "raid0", "--drive", &one],
+        2,
+        &["no redundancy", "--yes"],
+    );
+    refuse(&["volume", "set", array, "lun0", "place=auto"], 2, &["class flash", "tier0 pool add-group"]);
     assert!(
         status(array)["pools"][0]["volumes"][0].get("group").is_none(),
         "the pool has one group without a name"
@@ -195,5 +208,33 @@ fn a_group_that_cannot_be_is_refused_and_nothing_is_left() {
         2,
         &["omit --first-name"],
     );
+    served.stop();
+}
+
+/// The log lies on the new drives, in a group that has no sets before.
+#[test]
+fn the_log_goes_to_the_drives_of_a_group_before_its_sets_are_made() {
+    let directory = directory();
+    let at = directory.path();
+    let array = file(at, "array.toml", &array_of(at, 3, 0));
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    let array = text(&array);
+    write_all(&served.uri);
+    let done = add_flash(array, at, &["--without-sets"]);
+    assert!(done.contains("without sets") && done.contains("tier0 pool grow"), "{done}");
+    refuse(&["volume", "migrate", array, "lun0", "--group", "flash"], 2, &["are lacking"]);
+    // It starts without sets of the group, too.
+    served.kill();
+    let served = Served::start(Path::new(array), at);
+    succeed(&["pool", "log", array, "--drives", "ssd0,ssd1"]);
+    wait_until("the log lies there", || {
+        status(array)["pools"][0]["log"]["drives"] == serde_json::json!(["ssd0", "ssd1"])
+    });
+    let grown = succeed(&["pool", "grow", array]);
+    assert!(grown.contains("has grown by"), "{grown}");
+    succeed(&["volume", "set", array, "lun0", "place=fast"]);
+    wait_until("it lies on flash", || lun0(array)["away_bytes"] == 32 << 20);
+    load(&served.uri, &["--read", "50", "--ios", "200"]);
     served.stop();
 }

@@ -53,12 +53,16 @@ impl TierExplanation {
             return "nothing was written here yet, so it lies nowhere".to_owned();
         }
         match (self.place, self.is_fast) {
-            (VolumePlace::Fast, true) | (VolumePlace::Slow, false) => {
+            // A volume of the fast group has no other place.
+            (_, true) if self.is_home => "it stays: its volume belongs here".to_owned(),
+            (VolumePlace::Slow, _) if !self.is_home => {
+                "it moves to its own group as soon as there is room".to_owned()
+            }
+            (VolumePlace::Fast, true) | (VolumePlace::Slow, _) => {
                 let by = if self.is_pinned { "it is pinned here" } else { "its volume is to lie here" };
                 format!("it stays: {by}")
             }
             (VolumePlace::Fast, false) => "it moves to the fast group as soon as there is room".to_owned(),
-            (VolumePlace::Slow, true) => "it moves to its own group in the next rounds".to_owned(),
             (VolumePlace::Auto, is_fast) => self.verdict_of_policy(is_fast),
         }
     }
@@ -96,6 +100,7 @@ mod tests {
             extent_bytes: 1 << 20,
             group: Some("slow".into()),
             is_fast,
+            is_home: !is_fast,
             since_s: None,
             place,
             is_pinned: false,

@@ -13,7 +13,7 @@ use tier0_api::GroupShape;
 use tier0_description::is_name;
 use tier0_description::shape::AskedShape;
 use tier0_plan::{members_max, new_group};
-use tier0_pool::{DriveClass, MetaRecord, PoolState, SetGroup};
+use tier0_pool::{DriveClass, DriveRole, MetaRecord, PoolState, SetGroup};
 use tier0_raid::layout::RaidConfig;
 use tier0_units::{ByteCount, SECTOR_BYTES, counted};
 
@@ -22,6 +22,7 @@ use super::arrival::{NewPlace, Origin};
 use super::join::Joining;
 use super::opener::NewDrive;
 use crate::admin::AdminError;
+use crate::pool::not_written;
 
 /// A group that is asked for.
 pub(crate) struct NewGroup {
@@ -71,7 +72,20 @@ impl Membership {
                 ))
             })?;
         }
+        self.are_for_data(number, group).await?;
         Ok((number, group))
+    }
+
+    /// The drives of a group are for data, whatever else they are given before it has sets.
+    async fn are_for_data(&self, number: usize, group: u32) -> Result<(), AdminError> {
+        let core = self.core(number);
+        let records: Vec<MetaRecord> = {
+            let state = core.metadata.state();
+            let own =
+                state.members_by_place().filter(|(_, member)| member.is_active() && member.group == group);
+            own.map(|(member, _)| MetaRecord::MemberRole { member, role: DriveRole::Data }).collect()
+        };
+        core.commit(records).await.map_err(not_written)
     }
 
     /// The new drives differ from each other, and the pool has room for them.

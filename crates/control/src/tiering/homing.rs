@@ -19,6 +19,8 @@ use crate::volumes::migrate::Migrated;
 
 /// Extents that are looked at before others have their turn.
 const EXTENTS_AT_ONCE: usize = 4096;
+/// Extents that begin to move together. Rate, group and pins are looked at anew for each such batch, and moves by hand come between.
+const BATCH: usize = 16;
 /// How long others have their turn.
 const TURN: Nanos = Nanos::from_micros(1);
 /// When it is tried again where nothing could move: there was no room, columns were rebuilt, or batches were on the extents.
@@ -86,7 +88,10 @@ impl Tiering {
         for volume in volumes {
             let mut next = Some(0);
             while let Some(first) = next {
-                let (extents, home, last) = core.strays(*volume, first);
+                if self.repair.is_rebuilding(number) {
+                    return moved;
+                }
+                let (extents, home, last) = core.strays(*volume, first, self.batch(number));
                 next = last;
                 let (some, is_full) = self.move_home(number, &extents, home).await;
                 moved += some;
@@ -101,6 +106,16 @@ impl Tiering {
             }
         }
         moved
+    }
+
+    /// How many extents begin to move together: no more than a second's worth, where a rate is set.
+    fn batch(&self, number: usize) -> usize {
+        let state = self.core(number).metadata.state();
+        let extent_bytes = state.geometry().extent_sectors * SECTOR_BYTES;
+        match state.tier().rate_bytes_per_s {
+            0 => BATCH,
+            rate => ((rate / extent_bytes) as usize).clamp(1, BATCH),
+        }
     }
 
     /// Moves extents to a group; how many have moved, and whether it has no room for more.
@@ -136,15 +151,15 @@ impl TierPool {
         state.volumes().filter(has_some).map(|volume| volume.number).collect()
     }
 
-    /// Of some extents of a volume from the one of number `first` on, those that are to go home; its group; where to go on.
-    fn strays(&self, volume: u32, first: u32) -> (Vec<ExtentId>, u32, Option<u32>) {
+    /// Of some extents of a volume from the one of number `first` on, up to `most` that are to go home; its group; where to go on.
+    fn strays(&self, volume: u32, first: u32, most: usize) -> (Vec<ExtentId>, u32, Option<u32>) {
         let state = self.metadata.state();
         let groups = TierGroups::of(&self.pool);
         let Some(known) = state.volume(volume) else { return (Vec::new(), 0, None) };
         let mut found = Vec::new();
         let own = state.map(volume).into_iter().flat_map(|map| map.iter_from(first));
         for (number, (index, slot)) in own.enumerate() {
-            if number == EXTENTS_AT_ONCE {
+            if number == EXTENTS_AT_ONCE || found.len() == most {
                 return (found, known.group, Some(index));
             }
             if is_stray_in(&state, known, self.shape.slots.group_of(slot.slot), groups.as_ref()) {

@@ -162,10 +162,11 @@ impl Tiering {
         let Some(groups) = TierGroups::of(core) else {
             let state = core.metadata.state();
             let has_flash = state.members().iter().any(|member| member.class == DriveClass::Flash);
-            let lacks = if has_flash { "no group of disks beside one of flash" } else { "no flash drives" };
+            let lacks =
+                if has_flash { "no group of disks beside one of flash" } else { "no drives of class flash" };
             return Err(AdminError::new(format!(
-                "pool {:?} has {lacks}, so nothing can move between a fast and a slow group; a tier needs a pool with a group of \
-                 each (docs/tiering.md)",
+                "pool {:?} has {lacks}, so nothing can move between a fast and a slow group; add the group that is missing (tier0 pool \
+                 add-group, with --class flash for flash that the kernel does not know as such)",
                 core.name
             )));
         };

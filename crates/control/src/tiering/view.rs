@@ -107,6 +107,7 @@ impl Tiering {
             extent_bytes,
             group: group.map(|group| name_of(&state, group)),
             is_fast: group.is_some() && TierGroups::of(core).map(|groups| groups.fast) == group,
+            is_home: group == Some(record.group),
             since_s: moves.first().and_then(|last| last.ago_s),
             place: place_at(&state, record.number, extent.index, now),
             is_pinned: pin.is_some(),

@@ -23,8 +23,8 @@ Examples:
       rebalance the data over all drives, at most this much per second
   tier0 pool restripe array.toml --stop
       stop; moved data stays at its new location
-  tier0 pool add-group array.toml flash --raid raid1 --drive f0=f0.img --drive f1=f1.img --size 64MiB
-      add a group of drives, here of two new files: for a tier, or to migrate volumes to
+  tier0 pool add-group array.toml flash --raid raid1 --drive f0=f0.img --drive f1=f1.img --size 64MiB --class flash
+      add a group of drives, here of two new files: as a tier, or to migrate volumes to
   tier0 pool log array.toml --drives ssd0,ssd1
       move the write log to these drives, which were added before
   tier0 pool flash-cache array.toml 200GiB --drives ssd0,ssd1
@@ -199,6 +199,10 @@ pub(crate) struct AddedGroup {
     /// Drive class, flash or disk, if the devices report the wrong one
     #[arg(long)]
     class: Option<DriveClass>,
+    /// Leave all of the drives free for now; "tier0 pool grow" makes the sets, after the write log or a flash cache was moved to the
+    /// drives
+    #[arg(long)]
+    without_sets: bool,
     /// Overwrite existing data on the drives; asks first if there is any
     #[arg(long)]
     force: bool,
@@ -279,6 +283,7 @@ fn add_group(new: &AddedGroup) -> Result<AdminRequest, Failure> {
             spare_drives: new.spare_drives,
         },
         drives: new.drives.iter().map(drive).collect::<Result<_, Failure>>()?,
+        without_sets: new.without_sets,
         force: new.force,
     })
 }
