@@ -92,16 +92,11 @@ impl Gate {
         }
     }
 
-    /// Lets readers in again.
-    pub(crate) fn resume(&self) {
-        self.paused.set(false);
-        self.opened.notify_all();
-    }
-
     /// Opens it again.
     pub(crate) fn open(&self) {
         self.closed.set(false);
         self.held.set(false);
+        self.paused.set(false);
         self.opened.notify_all();
     }
 }
@@ -194,7 +189,7 @@ mod tests {
                 clock.now()
             });
             world.sleep(Nanos(30)).await;
-            gate.resume();
+            gate.open();
             (paused, read.await)
         });
         assert_eq!((paused, read), (Nanos(70), Nanos(100)));

@@ -51,8 +51,11 @@ impl Shard {
             VolumesCommand::Hold { number, reply } => {
                 let _ = reply.send(self.hold_volume(number).await);
             }
-            VolumesCommand::Regroup { number, claim, reply } => {
-                self.with_volume(number, async |volume| regroup(volume, claim).await).await;
+            VolumesCommand::HoldFamily { numbers, reply } => {
+                let _ = reply.send(self.hold_family(&numbers).await);
+            }
+            VolumesCommand::Regroup { volumes, reply } => {
+                self.regroup(&volumes).await;
                 let _ = reply.send(());
             }
             VolumesCommand::Offer { number, volatile, reply } => {
@@ -180,6 +183,48 @@ impl Shard {
         held
     }
 
+    /// Holds a family, reads of it too, unless that takes too long for the hosts that wait.
+    async fn hold_family(&self, numbers: &[u32]) -> Result<(), IoError> {
+        let volumes = self.those_of(numbers.iter().copied());
+        let held = async {
+            for volume in &volumes {
+                volume.gate.hold().await;
+            }
+            for volume in &volumes {
+                volume.write_back().hold(volume.number).await?;
+            }
+            for volume in &volumes {
+                volume.gate.pause().await;
+            }
+            until_unread(&volumes).await;
+            Ok(())
+        };
+        let held = self.within(HOLD_MAX, held).await;
+        if held.is_err() {
+            volumes.iter().for_each(|volume| volume.open());
+        }
+        held
+    }
+
+    /// A family that is held is of another group from now on: what hosts ask passes that one's lane. All of it at once, for its
+    /// volumes have slots together, and a lane knows of no read in another one.
+    async fn regroup(&self, changes: &[(u32, Claim)]) {
+        let volumes = self.those_of(changes.iter().map(|(number, _)| *number));
+        // A scrub or a rebuild may have begun to read a slot since.
+        until_unread(&volumes).await;
+        for (number, claim) in changes {
+            if let Ok(volume) = self.volume(*number) {
+                volume.pool.mapping.add_volume(volume.number, *claim);
+                volume.change_lane(claim.group);
+            }
+        }
+    }
+
+    /// Those of these volumes that are there.
+    fn those_of(&self, numbers: impl Iterator<Item = u32>) -> Vec<Rc<VolumeIo>> {
+        numbers.filter_map(|number| self.volume(number).ok()).collect()
+    }
+
     fn offer_volume(self: &Rc<Self>, number: u32, volatile: bool) -> Result<(), String> {
         if let Ok(volume) = self.volume(number) {
             volume.tell_volatile(volatile);
@@ -262,16 +307,14 @@ impl Shard {
     }
 }
 
-/// A volume that is held is of another group from now on: what hosts ask passes that one's lane. Reads wait meanwhile, until none
-/// is under way in the lane of before: it would know nothing of an extent that leaves a slot which is still read there.
-async fn regroup(volume: &VolumeIo, claim: Claim) {
-    let before = volume.write_back();
-    volume.gate.pause().await;
-    // A scrub or a rebuild may read its slots too.
-    while volume.pool.mapping.has_any(volume.number, &before.slots_read()) {
-        before.until_fewer_are_read().await;
+/// Waits until no slot of volumes of one lane is read there.
+async fn until_unread(volumes: &[Rc<VolumeIo>]) {
+    let Some(lane) = volumes.first().map(|volume| volume.write_back()) else { return };
+    loop {
+        let read = lane.slots_read();
+        if !volumes.iter().any(|volume| volume.pool.mapping.has_any(volume.number, &read)) {
+            return;
+        }
+        lane.until_fewer_are_read().await;
     }
-    volume.pool.mapping.add_volume(volume.number, claim);
-    volume.change_lane(claim.group);
-    volume.gate.resume();
 }

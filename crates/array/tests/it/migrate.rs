@@ -167,6 +167,76 @@ fn what_cannot_migrate_is_refused_and_stays() {
     });
 }
 
+/// What is on its way to a group has no slots there yet, and needs them all the same.
+#[test]
+fn what_is_on_its_way_to_a_group_counts_there() {
+    let array = Drives::described(describe(), 6, 1, 124);
+    array.life(1, |world, engine, _| async move {
+        fill(&world, &engine, "lun0", EXTENTS, 1).await;
+        let room = pool(&engine).await.groups[1].usable_bytes >> 20;
+        assert_eq!(room, 14);
+        let other = AdminRequest::VolumeCreate {
+            pool: None,
+            name: "other".into(),
+            size: ByteCount::mib(8),
+            thin: true,
+            write_cache: Default::default(),
+            group: Some("disks".into()),
+        };
+        done(&engine, other).await;
+        fill(&world, &engine, "other", EXTENTS, 101).await;
+        let rate = Some(ByteCount::kib(64));
+        done(&engine, AdminRequest::PoolTier { pool: None, on: None, rate }).await;
+        done(&engine, migrate("lun0", "flash")).await;
+        let told = refused(&engine, migrate("other", "flash")).await;
+        assert!(told.contains("2MiB are lacking"), "{told}");
+        // Who changes his mind is heard at once.
+        done(&engine, migrate("lun0", "disks")).await;
+        done(&engine, AdminRequest::PoolTier { pool: None, on: None, rate: Some(ByteCount(0)) }).await;
+        world.sleep(Nanos::from_secs(40)).await;
+        until_arrived(&world, &engine).await;
+        done(&engine, migrate("other", "flash")).await;
+        until_arrived(&world, &engine).await;
+        verify(&world, &engine, "lun0", EXTENTS, 1).await;
+        verify(&world, &engine, "other", EXTENTS, 101).await;
+    });
+}
+
+/// A clone that was read all the time kept its volume from its group, and hosts waited as long.
+#[test]
+fn reads_of_a_clone_do_not_hold_the_volume_up() {
+    let array = Drives::described(describe(), 6, 1, 125);
+    array.life(1, |world, engine, _| async move {
+        fill(&world, &engine, "lun0", EXTENTS, 1).await;
+        engine.drain().await.expect("destaged");
+        done(&engine, AdminRequest::VolumeClone { volume: "lun0".into(), name: "copy".into() }).await;
+        let has_moved = std::cell::Cell::new(false);
+        let read = async |first: u64| {
+            let mut extent = first;
+            while !has_moved.get() {
+                expect(
+                    &world,
+                    &volume(&engine, "copy"),
+                    extent % EXTENTS * MIB,
+                    64,
+                    1 + (extent % EXTENTS) as u8,
+                )
+                .await;
+                extent += 1;
+            }
+        };
+        let moving = async {
+            done(&engine, migrate("lun0", "flash")).await;
+            has_moved.set(true);
+            world.now()
+        };
+        let (.., ended) = futures_util::future::join4(read(0), read(3), read(5), moving).await;
+        assert!(ended < Nanos::from_secs(5), "{ended:?}");
+        until_arrived(&world, &engine).await;
+        verify(&world, &engine, "copy", EXTENTS, 1).await;
+    });
+}
+
 /// The log's old lane still has what was acknowledged before, and no recovery brings it to its place.
 #[test]
 fn a_lane_that_changes_before_the_log_has_retired_is_found() {

@@ -121,6 +121,13 @@ impl Membership {
     ) -> Result<Vec<MetaRecord>, AdminError> {
         let state = self.core(number).metadata.state();
         let group: SetGroup = new_group(&state, &new.name, raid, spare_chunklets)?;
+        if state.has_groups() && state.group_named(&new.name).is_some() {
+            return Err(AdminError::new(format!(
+                "pool {:?} has a group {:?} already; add drives to it (tier0 drive add --group {}, then tier0 pool grow), or use \
+                 another name",
+                self.pools[number].name, new.name, new.name
+            )));
+        }
         let mut records = Vec::new();
         match (&new.first_name, state.has_groups()) {
             (Some(name), true) => {

@@ -46,13 +46,19 @@ pub enum VolumesCommand {
         /// Told when all is in place.
         reply: oneshot::Sender<Result<(), IoError>>,
     },
-    /// It is of another group. It must be held.
+    /// Let wait all that reads or writes volumes of one family, until they are opened again, and bring into place what was written
+    /// before.
+    HoldFamily {
+        /// The volumes.
+        numbers: Arc<[u32]>,
+        /// Told when all is in place and nothing of them is read. After an error none of them is held.
+        reply: oneshot::Sender<Result<(), IoError>>,
+    },
+    /// Volumes of one family are of another group. They must be held.
     Regroup {
-        /// The volume.
-        number: u32,
-        /// What it claims from now on.
-        claim: Claim,
-        /// Told when its requests pass the lane of that group.
+        /// The volumes, with what they claim from now on.
+        volumes: Arc<[(u32, Claim)]>,
+        /// Told when their requests pass the lane of that group.
         reply: oneshot::Sender<()>,
     },
     /// Offer it to hosts.

@@ -2,18 +2,20 @@
 //! kind of drives, another lane of the write log.
 //!
 //! 1. What the log has of them goes into its place, while hosts go on.
-//! 2. Every shard lets wait what writes to them, and brings the rest into place: their lane of the log has nothing of them.
+//! 2. Every shard lets wait what writes to them, and brings the rest into place: their lane of the log has nothing of them. Then it
+//!    lets wait what reads them, until none of their slots is read.
 //! 3. The metadata have them in the new group. What is written from then on for the first time gets its slots there.
-//! 4. Shards let their requests pass the lane of that group, and what waited goes on.
+//! 4. Shards let the requests of all of them pass the lane of that group, and what waited goes on.
 //! 5. Their extents come after them ([`crate::tiering::homing`]).
 //!
 //! A crash before step 3 leaves them in the group of before, one after it in the new one, and the next start goes on with step 5:
 //! which extents are left is in the map. Whoever wants them back migrates them back.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tier0_description::names::quoted;
-use tier0_pool::{Claim, DriveClass, MetaRecord, Placement, PoolState, Volume as VolumeRecord};
+use tier0_pool::{Claim, DriveClass, MetaRecord, Place, Placement, PoolState, Volume as VolumeRecord};
 use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES};
 use tier0_world::{IoError, PlantedBug, planted};
 
@@ -77,18 +79,20 @@ impl Volumes {
         });
         let records: Vec<MetaRecord> = forgotten.chain([changed]).collect();
         let are_unplaced = records.len() > 1;
-        let held = self.hold_family(volumes).await;
-        let moved = match held {
-            Ok(()) => match core.metadata.commit(records).await.map_err(AdminError::from) {
-                Ok(()) => self.regroup_family(volumes, group).await,
-                Err(error) => Err(error),
-            },
-            Err(error) => Err(error),
-        };
-        for (_, number) in volumes {
-            self.command(|reply| VolumesCommand::Open { number: *number, reply }).await?;
+        self.hold_family(volumes).await?;
+        let changed = core.metadata.commit(records).await;
+        if changed.is_ok() {
+            let changes: Arc<[(u32, Claim)]> = volumes
+                .iter()
+                .map(|(volume, number)| (*number, Claim { group, thin: volume.thin }))
+                .collect();
+            // Without an answer the array is about to end.
+            let _ = self.command(|reply| VolumesCommand::Regroup { volumes: changes.clone(), reply }).await;
         }
-        moved?;
+        for (_, number) in volumes {
+            let _ = self.command(|reply| VolumesCommand::Open { number: *number, reply }).await;
+        }
+        changed.map_err(AdminError::from)?;
         let extent = core.metadata.state().geometry().extent_sectors * SECTOR_BYTES;
         let names = volumes.iter().map(|(volume, _)| volume.name.clone()).collect();
         Ok(Migrated { pool, names, bytes: ByteCount(wanted * extent), are_unplaced })
@@ -175,8 +179,25 @@ impl Volumes {
     fn check_room_for_family(&self, family: &Family, wanted: u64) -> Result<(), AdminError> {
         let core = self.core(family.pool);
         let state = core.metadata.state();
-        // What a tier has moved there gives way.
-        let room = state.room_in(family.group) + state.lent_to_tier(family.group);
+        let here = |volume: u32| -> u64 {
+            state.away_of(volume).filter(|(own, _)| *own == family.group).map(|(_, count)| count).sum()
+        };
+        // What a tier has moved there gives way, but not what belongs to the family, which stays.
+        let is_auto = |volume: &VolumeRecord| state.placement(volume.number).place == Place::Auto;
+        let own = family.volumes.iter().filter(|(volume, _)| is_auto(volume));
+        let own: u64 = own.map(|(volume, _)| here(volume.number)).sum();
+        let lent = state.lent_to_tier(family.group).saturating_sub(own);
+        // Others are on their way.
+        let comes = |volume: &&VolumeRecord| {
+            volume.thin && volume.group == family.group && state.placement(volume.number).is_default()
+        };
+        let promised: u64 = state
+            .volumes()
+            .filter(comes)
+            .flat_map(|volume| state.away_of(volume.number))
+            .map(|(_, count)| count)
+            .sum();
+        let room = (state.room_in(family.group) + lent).saturating_sub(promised);
         if wanted <= room {
             return Ok(());
         }
@@ -198,19 +219,17 @@ impl Volumes {
         if planted(PlantedBug::FlipLaneBeforeRetire) {
             return Ok(());
         }
-        for (volume, number) in volumes {
-            let held = self.command(|reply| VolumesCommand::Hold { number: *number, reply }).await?;
-            all(held).map_err(|error| not_in_place(&volume.name, &error))?;
+        let numbers: Arc<[u32]> = volumes.iter().map(|(_, number)| *number).collect();
+        let held =
+            self.command(|reply| VolumesCommand::HoldFamily { numbers: numbers.clone(), reply }).await?;
+        let result = all(held);
+        if result.is_err() {
+            // One shard may hold them although another one does not.
+            for (_, number) in volumes {
+                let _ = self.command(|reply| VolumesCommand::Open { number: *number, reply }).await;
+            }
         }
-        Ok(())
-    }
-
-    async fn regroup_family(&self, volumes: &[(VolumeRecord, u32)], group: u32) -> Result<(), AdminError> {
-        for (volume, number) in volumes {
-            let claim = Claim { group, thin: volume.thin };
-            self.command(|reply| VolumesCommand::Regroup { number: *number, claim, reply }).await?;
-        }
-        Ok(())
+        result.map_err(|error| not_in_place(&volumes[0].0.name, &error))
     }
 }
 
