@@ -2,8 +2,10 @@
 //! left of a migration ([`crate::volumes::migrate`]), or of a volume that the tier does not move any more. Which they are is in the
 //! map, so a restart forgets none of them.
 
+use std::pin::pin;
 use std::rc::Rc;
 
+use futures_util::future::select;
 use tier0_api::{EventKind, TierReason};
 use tier0_pool::{PoolState, Volume};
 use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES};
@@ -23,6 +25,8 @@ const EXTENTS_AT_ONCE: usize = 4096;
 const BATCH: usize = 16;
 /// How long others have their turn.
 const TURN: Nanos = Nanos::from_micros(1);
+/// How often is looked whether something is away where nothing tells of it.
+const LOOK: Nanos = Nanos::from_secs(60);
 /// When it is tried again where nothing could move: there was no room, columns were rebuilt, or batches were on the extents.
 const RETRY: Nanos = Nanos::from_secs(1);
 
@@ -60,7 +64,8 @@ impl Tiering {
             self.tell_arrived(number, &were_away, &strayed);
             were_away = strayed;
             if were_away.is_empty() {
-                core.homing.wait().await;
+                // What is fast may change with the drives of a group.
+                select(pin!(core.homing.wait()), pin!(self.world.sleep(LOOK))).await;
                 continue;
             }
             let is_rebuilding = self.repair.is_rebuilding(number);
