@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Served, contents, directory, file, refuse, run, status, succeed, text};
+use crate::support::{Served, contents, directory, file, refuse, run, status, succeed, text, wait_until};
 
 /// A pool of one group without a name: RAID 5 of disks, of which three make a set, and a volume.
 fn array_of(directory: &Path, disks: usize, spares: u32) -> String {
@@ -37,17 +37,6 @@ name = "lun0"
 size = "32MiB"
 "#
     )
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..600 {
-        if is_so() {
-            return;
-        }
-        #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    panic!("it does not come to that: {what}");
 }
 
 fn load(uri: &str, more: &[&str]) {

@@ -89,6 +89,18 @@ pub(crate) fn refuse(arguments: &[&str], code: i32, words: &[&str]) {
     }
 }
 
+/// Waits until something is so, for half a minute at most.
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..600 {
+        if is_so() {
+            return;
+        }
+        #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("it does not come to that: {what}");
+}
+
 /// A directory on a real file system.
 pub(crate) fn directory() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory")

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Served, directory, file, json, refuse, run, status, succeed, text};
+use crate::support::{Served, directory, file, json, refuse, run, status, succeed, text, wait_until};
 
 /// RAID 5 of disks beside mirrored flash, and a volume on the disks, of which `fields` tell. Nothing is read from memory.
 fn array_of(directory: &Path, fields: &str) -> String {
@@ -72,17 +72,6 @@ fn load(uri: &str, more: &[&str]) {
 
 fn tier_of(array: &str) -> Value {
     status(array)["pools"][0]["tier"].clone()
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..600 {
-        if is_so() {
-            return;
-        }
-        #[expect(clippy::disallowed_methods, reason = "a test waits for another process")]
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    panic!("it does not come to that: {what}");
 }
 
 /// Reads the first 4 MiB of the volume until its second extent lies on flash, and its move has ended.

@@ -190,7 +190,7 @@ fn what_is_on_its_way_to_a_group_counts_there() {
         done(&engine, migrate("lun0", "flash")).await;
         let told = refused(&engine, migrate("other", "flash")).await;
         assert!(told.contains("2MiB are lacking"), "{told}");
-        // Who changes his mind is heard at once.
+        // Rate and group are looked at anew before each batch.
         done(&engine, migrate("lun0", "disks")).await;
         done(&engine, AdminRequest::PoolTier { pool: None, on: None, rate: Some(ByteCount(0)) }).await;
         world.sleep(Nanos::from_secs(40)).await;

@@ -128,7 +128,7 @@ pub(super) struct FairQueue {
 }
 
 impl FairQueue {
-    /// Whether nobody waits.
+    /// Whether none waits.
     pub(super) fn is_empty(&self) -> bool {
         self.turns.borrow().order.is_empty()
     }

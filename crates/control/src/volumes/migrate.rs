@@ -9,7 +9,7 @@
 //! 5. Their extents come after them ([`crate::tiering::homing`]).
 //!
 //! A crash before step 3 leaves them in the group of before, one after it in the new one, and the next start goes on with step 5:
-//! which extents are left is in the map. Whoever wants them back migrates them back.
+//! which extents are left is in the map. To cancel is to migrate them back.
 
 use std::rc::Rc;
 use std::sync::Arc;

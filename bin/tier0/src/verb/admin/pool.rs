@@ -23,8 +23,8 @@ Examples:
       rebalance the data over all drives, at most this much per second
   tier0 pool restripe array.toml --stop
       stop; moved data stays at its new location
-  tier0 pool add-group array.toml flash --raid raid1 --drive f0=f0.img --drive f1=f1.img --size 64MiB --class flash
-      add a group of drives, here of two new files: as a tier, or to migrate volumes to
+  tier0 pool add-group array.toml ssd --raid raid1 --drive a=/dev/sdx,b=/dev/sdy
+      add a group of drives, as a tier, or to migrate volumes to
   tier0 pool log array.toml --drives ssd0,ssd1
       move the write log to these drives, which were added before
   tier0 pool flash-cache array.toml 200GiB --drives ssd0,ssd1
@@ -166,6 +166,7 @@ pub(crate) struct Grow {
 
 /// A group to be.
 #[derive(Args, Debug)]
+#[command(override_usage = "tier0 pool add-group ARRAY.TOML GROUP --raid LEVEL --drive NAME=PATH...")]
 pub(crate) struct AddedGroup {
     /// The array file
     #[arg(value_name = "ARRAY.TOML")]
@@ -175,8 +176,8 @@ pub(crate) struct AddedGroup {
     /// Its RAID level: raid0, raid1, raid10, raid5, raid50 or raid6
     #[arg(long)]
     raid: String,
-    /// A drive of it, by name and file or device; repeat it for each
-    #[arg(long = "drive", value_name = "NAME=PATH", required = true, value_parser = named_path)]
+    /// Its drives, each by name and file or device
+    #[arg(long = "drive", value_name = "NAME=PATH", required = true, value_delimiter = ',', value_parser = named_path)]
     drives: Vec<(String, PathBuf)>,
     /// Drives of a set [default: by the level and the number of drives]
     #[arg(long)]
