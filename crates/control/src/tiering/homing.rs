@@ -101,6 +101,8 @@ impl Tiering {
                 let (some, is_full) = self.move_home(number, &extents, home).await;
                 moved += some;
                 if is_full {
+                    // Shards may have in reserve what thick volumes were promised.
+                    self.space.recall_slot_reserves(number).await;
                     // What a tier has moved there gives way.
                     if let Some(make_room) = self.space.core(number).room_maker.get() {
                         make_room(home);

@@ -106,6 +106,11 @@ fn reserved_by(state: &PoolState, record: &MetaRecord) -> Option<(u32, u64)> {
         MetaRecord::VolumeCreated(volume) if !volume.thin => {
             Some((volume.group, state.extents_of(volume.sectors)))
         }
+        // A thick volume has no clones.
+        MetaRecord::FamilyGroupChanged { family, group } => {
+            let volume = state.volume(*family).filter(|volume| !volume.thin && volume.group != *group)?;
+            Some((*group, state.wanted_in(volume, *group)))
+        }
         MetaRecord::VolumeResized { volume, sectors } => {
             let volume = state.volume(*volume).filter(|volume| !volume.thin)?;
             let more = state.extents_of(*sectors).saturating_sub(state.extents_of(volume.sectors));
