@@ -193,6 +193,9 @@ impl Shard {
             for volume in &volumes {
                 volume.write_back().hold(volume.number).await?;
             }
+            if let Some(volume) = volumes.first() {
+                volume.write_back().let_log_go().await?;
+            }
             for volume in &volumes {
                 volume.gate.pause().await;
             }

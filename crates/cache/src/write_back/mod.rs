@@ -256,6 +256,28 @@ impl WriteBack {
         self.0.ring().persist_tail().await.map_err(|error| io_error(&error))
     }
 
+    /// Waits until the ring keeps nothing of before, on all its copies. Records that are not needed any more are kept as long as
+    /// intents that lie before them: those of batches under way, and of extents that could not be destaged.
+    ///
+    /// # Errors
+    /// When the log has failed.
+    pub async fn let_log_go(&self) -> Result<(), IoError> {
+        if !self.has_log() {
+            return Ok(());
+        }
+        let end = self.0.state.borrow().records.position().unwrap_or_else(|| self.0.ring().stable());
+        loop {
+            self.0.check_log()?;
+            if self.0.state.borrow().intents_floor().is_none_or(|floor| floor >= end) {
+                break;
+            }
+            self.0.work.notify_all();
+            self.0.progress.wait().await;
+        }
+        self.0.release();
+        self.0.ring().persist_tail().await.map_err(|error| io_error(&error))
+    }
+
     /// Waits until none of the first `records` records is needed, while the caller has everything destaged.
     async fn until_forgotten(&self, records: u64) -> Result<(), IoError> {
         loop {
