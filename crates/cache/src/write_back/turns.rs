@@ -79,6 +79,10 @@ impl Turns {
 
     /// Whether the volume's first writer can go on without making the volume's share greater than the others'.
     fn is_within_share(&self, volume: u32) -> bool {
+        // A volume alone has no share: it is delayed as the log gets rid of pages.
+        if self.order.len() < 2 {
+            return false;
+        }
         let Some(line) = self.volumes.get(&volume) else { return false };
         let pages = line.waiting.front().map_or(0.0, |(_, pages)| *pages);
         line.time + self.cost(volume, pages) <= self.clock
