@@ -61,7 +61,7 @@ pub enum AdminRequest {
         pool: Option<String>,
         /// What the group is called from now on.
         name: String,
-        /// What the group that the pool has so far is called from now on, if it has no name.
+        /// The name that the pool's only group gets, if it has none.
         #[serde(default)]
         first_name: Option<String>,
         /// The shape of its sets.

@@ -132,7 +132,7 @@ impl TierIo {
         }
     }
 
-    /// The share of the reads from drives that the fast group answered, from 0 to 1; none where there were no reads.
+    /// Share of drive reads that the fast group served, from 0 to 1; absent if there were no reads.
     pub fn reads_on_fast(&self) -> Option<f64> {
         let all = self.reads_fast + self.reads_slow;
         (all > 0).then(|| self.reads_fast as f64 / all as f64)

@@ -16,7 +16,7 @@ use tier0_flash_cache::{
 };
 use tier0_integrity::MemoryShare;
 use tier0_pool::metadata::Metadata;
-use tier0_pool::{DriveClass, FlashCacheDevice, FlashCachePlacement, Geometry, MetaRecord, PoolState};
+use tier0_pool::{FlashCacheDevice, FlashCachePlacement, Geometry, MetaRecord, PoolState};
 use tier0_raid::io::Members;
 use tier0_units::{ByteCount, Lba, Nanos, PAGE_SECTORS, SECTOR_BYTES, SectorCount, counted};
 use tier0_world::sync::{MailSender, oneshot};
@@ -361,9 +361,4 @@ pub(crate) async fn announce_epochs(
     }
     metadata.commit(vec![MetaRecord::FlashCachePlaced(renewed)]).await?;
     Ok(())
-}
-
-/// Whether the drives of a group of sets are slower than flash.
-pub(crate) fn is_slow(state: &PoolState, group: u32) -> bool {
-    state.data_classes(group).any(|class| class == DriveClass::Disk)
 }

@@ -1,5 +1,5 @@
 //! The requests inside of a volume in one shard, so that a volume can be closed: no request enters any more, and those
-//! inside are waited for. Or held: what writes waits outside until it is opened again.
+//! inside are waited for. Or held: what writes waits outside until it is opened again; and paused: what reads waits too.
 
 use std::cell::Cell;
 
@@ -15,7 +15,7 @@ pub(crate) struct Gate {
     paused: Cell<bool>,
     reading: Cell<u32>,
     writing: Cell<u32>,
-    /// Rung when the last request of a kind has left a gate that is closed or held.
+    /// Rung when the last request of a kind has left a gate that is closed, held or paused.
     left: Notify,
     opened: Notify,
 }

@@ -19,7 +19,7 @@ use tier0_world::{IoError, World};
 
 use crate::ArrayError;
 use crate::born::Born;
-use crate::flash_cache::{FlashSeed, ShardFlashCache, is_slow, memory_for_tables};
+use crate::flash_cache::{FlashSeed, ShardFlashCache, memory_for_tables};
 use crate::heat::ShardHeat;
 use crate::log_lane::{LogLane, open_log};
 use crate::mapping::ShardMapping;
@@ -203,7 +203,7 @@ impl PoolShard {
             started.write_back.count_accesses(heat.clone());
             if let Some(flash) = &flash_cache {
                 let groups = 0..state.groups().len() as u32;
-                let fills = groups.map(|group| is_slow(state, group)).collect();
+                let fills = groups.map(|group| state.has_disks(group)).collect();
                 started.write_back.keep_on_flash(flash.cache.clone(), fills);
             }
             lanes.push(started);

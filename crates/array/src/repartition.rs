@@ -1,5 +1,5 @@
-//! Another number of shards, or a lane for a group that was added: the write log, which has a part for each lane of each shard, is
-//! emptied and cut anew (decision 0002).
+//! The write log has a part for each lane of each shard. If the number of shards changes, or if a group was added, the log is
+//! destaged and split again (decision 0002).
 //!
 //! 1. The pool is opened with the shards that it had; what they recover from the log is destaged, and nothing is served.
 //! 2. One record places the new parts, void, where the old ones lie. From then on nothing of the old ones is read.

@@ -171,28 +171,15 @@ impl Shard {
 
     /// Holds a volume, unless that takes too long for the hosts that wait.
     async fn hold_volume(&self, number: u32) -> Result<(), IoError> {
-        let volume = self.volume(number)?;
-        let held = async {
-            volume.gate.hold().await;
-            volume.write_back().hold(volume.number).await
-        };
-        let held = self.within(HOLD_MAX, held).await;
-        if held.is_err() {
-            volume.open();
-        }
-        held
+        let volumes = [self.volume(number)?];
+        self.hold_or_open(&volumes, hold(&volumes)).await
     }
 
     /// Holds a family, reads of it too, unless that takes too long for the hosts that wait.
     async fn hold_family(&self, numbers: &[u32]) -> Result<(), IoError> {
         let volumes = self.those_of(numbers.iter().copied());
         let held = async {
-            for volume in &volumes {
-                volume.gate.hold().await;
-            }
-            for volume in &volumes {
-                volume.write_back().hold(volume.number).await?;
-            }
+            hold(&volumes).await?;
             if let Some(volume) = volumes.first() {
                 volume.write_back().let_log_go().await?;
             }
@@ -202,6 +189,15 @@ impl Shard {
             until_unread(&volumes).await;
             Ok(())
         };
+        self.hold_or_open(&volumes, held).await
+    }
+
+    /// Waits until volumes are held; where that takes too long or fails, they are open again.
+    async fn hold_or_open(
+        &self,
+        volumes: &[Rc<VolumeIo>],
+        held: impl Future<Output = Result<(), IoError>>,
+    ) -> Result<(), IoError> {
         let held = self.within(HOLD_MAX, held).await;
         if held.is_err() {
             volumes.iter().for_each(|volume| volume.open());
@@ -308,6 +304,17 @@ impl Shard {
         }
         slots
     }
+}
+
+/// Lets wait what writes to volumes, and brings into place what was written before.
+async fn hold(volumes: &[Rc<VolumeIo>]) -> Result<(), IoError> {
+    for volume in volumes {
+        volume.gate.hold().await;
+    }
+    for volume in volumes {
+        volume.write_back().hold(volume.number).await?;
+    }
+    Ok(())
 }
 
 /// Waits until no slot of volumes of one lane is read there.

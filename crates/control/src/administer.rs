@@ -1,12 +1,11 @@
 //! What administrators ask for, carried out.
 
-use std::collections::BTreeSet;
 use std::pin::pin;
 use std::rc::Rc;
 
 use futures_util::future::{Either, select};
 use tier0_api::{AdminReply, AdminRequest, EventKind, GroupDrive};
-use tier0_pool::{CeilingsChange, DriveClass, PoolState};
+use tier0_pool::CeilingsChange;
 use tier0_units::{Nanos, counted};
 use tier0_world::sync::oneshot;
 
@@ -182,8 +181,8 @@ impl Control {
         let name = new.name.clone();
         let (number, group) = self.membership.add_group(pool, new).await?;
         if without_sets {
+            let drives = self.membership.drives_in_words(number, group);
             let pool = &self.context.pools[number];
-            let drives = described_drives(&pool.metadata.state(), group);
             return Ok(format!(
                 "pool {} has the group {name} of {drives}, without sets; \"tier0 pool grow\" makes them",
                 pool.name
@@ -194,21 +193,11 @@ impl Control {
                 "group {name:?} and its drives are in the pool, without sets: {error}"
             ))
         })?;
-        let pool = &self.context.pools[number];
-        let drives = described_drives(&pool.metadata.state(), group);
-        let pool = &pool.name;
+        let drives = self.membership.drives_in_words(number, group);
+        let pool = &self.context.pools[number].name;
         Ok(format!(
             "pool {pool} has the group {name} of {drives}: {} and {bytes}; \"tier0 config\" prints the array file with it",
             counted(sets, "set")
         ))
     }
-}
-
-/// The drives of a group, with their classes: "2 drives of class flash".
-fn described_drives(state: &PoolState, group: u32) -> String {
-    let own = state.members().iter().filter(|member| member.is_active() && member.group == group);
-    let classes: Vec<DriveClass> = own.map(|member| member.class).collect();
-    let distinct: BTreeSet<String> = classes.iter().map(DriveClass::to_string).collect();
-    let distinct: Vec<String> = distinct.into_iter().collect();
-    format!("{} of class {}", counted(classes.len() as u64, "drive"), distinct.join(" and "))
 }

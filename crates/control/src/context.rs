@@ -16,6 +16,9 @@ use crate::message::control::ControlMessage;
 use crate::message::request::ShardRequest;
 use crate::pool::Pool;
 
+/// How long a task that goes through many extents lets others have their turn.
+pub(crate) const TURN: Nanos = Nanos::from_micros(1);
+
 /// What an administrator is told of a request that was carried out, or was not.
 pub(crate) type Done = Result<String, AdminError>;
 

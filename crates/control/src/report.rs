@@ -28,6 +28,7 @@ use crate::repair::RepairPool;
 use crate::repair::lost_pages::{lost_ranges, way_of_lost_pages};
 use crate::space::rules::{Part, Spares};
 use crate::stats::PoolStats;
+use crate::tiering::groups::TierGroups;
 use crate::tiering::homing::migrating_bytes;
 
 impl Control {
@@ -459,6 +460,7 @@ fn log_status(core: &CachesPool, state: &PoolState, reports: &[ShardReport]) -> 
 }
 
 fn volumes_status(pool: &Pool, state: &PoolState, stats: &PoolStats) -> Vec<VolumeStatus> {
+    let tier = TierGroups::of(pool);
     let volume = |volume: &tier0_pool::Volume| VolumeStatus {
         name: volume.name.clone(),
         size_bytes: volume.sectors * SECTOR_BYTES,
@@ -474,7 +476,7 @@ fn volumes_status(pool: &Pool, state: &PoolState, stats: &PoolStats) -> Vec<Volu
         away_bytes: state.away_of(volume.number).map(|(_, count)| count).sum::<u64>()
             * state.geometry().extent_sectors
             * SECTOR_BYTES,
-        migrating_bytes: migrating_bytes(pool, state, volume).0,
+        migrating_bytes: migrating_bytes(state, volume, tier.as_ref()),
         ceilings: ceilings(state.ceilings(volume.number)),
         weight: state.weight(volume.number),
         family: state.family_names(volume),

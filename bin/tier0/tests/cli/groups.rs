@@ -39,6 +39,14 @@ size = "32MiB"
     )
 }
 
+/// Such an array in a directory, served; its file, and the server.
+fn served(at: &Path, disks: usize, spares: u32) -> (String, Served) {
+    let array = file(at, "array.toml", &array_of(at, disks, spares));
+    succeed(&["create", text(&array)]);
+    let served = Served::start(&array, at);
+    (text(&array).to_owned(), served)
+}
+
 fn load(uri: &str, more: &[&str]) {
     succeed(&[&["load", uri, "--overwrite", "--verify"], more].concat());
 }
@@ -64,10 +72,8 @@ fn add_flash(array: &str, directory: &Path, more: &[&str]) -> String {
 fn disks_give_way_to_flash_and_a_volume_moves_there_and_back() {
     let directory = directory();
     let at = directory.path();
-    let array = file(at, "array.toml", &array_of(at, 5, 2));
-    succeed(&["create", text(&array)]);
-    let served = Served::start(&array, at);
-    let array = text(&array);
+    let (array, served) = served(at, 5, 2);
+    let array = array.as_str();
     write_all(&served.uri);
     for disk in ["disk3", "disk4"] {
         succeed(&["drive", "remove", array, disk, "--yes"]);
@@ -119,10 +125,8 @@ fn disks_give_way_to_flash_and_a_volume_moves_there_and_back() {
 fn a_group_that_cannot_be_is_refused_and_nothing_is_left() {
     let directory = directory();
     let at = directory.path();
-    let array = file(at, "array.toml", &array_of(at, 3, 0));
-    succeed(&["create", text(&array)]);
-    let served = Served::start(&array, at);
-    let array = text(&array);
+    let (array, served) = served(at, 3, 0);
+    let array = array.as_str();
     let foreign = file(at, "old.img", &"x".repeat(64 << 20));
     let names: Vec<_> = contents(at).into_keys().collect();
     let path = |name: &str| format!("{name}={}", at.join(format!("{name}.img")).display());
@@ -205,10 +209,8 @@ fn a_group_that_cannot_be_is_refused_and_nothing_is_left() {
 fn the_log_goes_to_the_drives_of_a_group_before_its_sets_are_made() {
     let directory = directory();
     let at = directory.path();
-    let array = file(at, "array.toml", &array_of(at, 3, 0));
-    succeed(&["create", text(&array)]);
-    let served = Served::start(&array, at);
-    let array = text(&array);
+    let (array, served) = served(at, 3, 0);
+    let array = array.as_str();
     write_all(&served.uri);
     let done = add_flash(array, at, &["--without-sets"]);
     assert!(done.contains("without sets") && done.contains("tier0 pool grow"), "{done}");

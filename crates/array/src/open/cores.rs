@@ -45,8 +45,8 @@ pub(super) fn kept_text(before: usize, wanted: usize, why: &str) -> String {
 }
 
 impl OpenArray {
-    /// Has the array run on as many shards as its description says, where it has run on another number, and with a lane of the write
-    /// log for each group: what the log holds is destaged, and it is cut anew. Where that cannot be, the array runs as before, and a warning says why.
+    /// Splits the write log again if the description asks for another number of shards, or if a group has no lane of its own yet.
+    /// Before that, everything in the log is destaged. If the log cannot be split, the array runs as before, and a warning says why.
     ///
     /// # Errors
     /// When the log cannot be emptied, or a drive does not end what it was given for that. The log is as it was, or void, and

@@ -2,51 +2,16 @@
 
 use tier0_api::{AdminRequest, PoolStatus, VolumeStatus};
 use tier0_array::engine::Engine;
-use tier0_description::Description;
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::{PlantedBug, World, plant};
 
-use crate::rig::{Drives, MIB, done, expect, pool, refused, volume, write};
+use crate::rig::{Drives, MIB, disks_and_flash, done, expect, pool, refused, volume, write};
 
 /// Extents that are written.
 const EXTENTS: u64 = 8;
 
-/// Mirrored flash beside RAID 5 of disks, and volumes on the disks.
-fn describe() -> Description {
-    let text = r#"
-[array]
-name = "test"
-
-[[drive]]
-name = "d{n}"
-count = 4
-path = "d{n}"
-class = "disk"
-
-[[drive]]
-name = "f{n}"
-count = 2
-path = "f{n}"
-class = "flash"
-
-[[pool]]
-name = "pool0"
-chunklet = "2MiB"
-extent = "1MiB"
-log = "2MiB"
-
-[[pool.group]]
-name = "disks"
-drives = ["d*"]
-raid = "raid5"
-set_size = 3
-
-[[pool.group]]
-name = "flash"
-drives = ["f*"]
-raid = "raid1"
-set_size = 2
-
+/// Volumes on the disks.
+const VOLUMES: &str = r#"
 [[volume]]
 name = "lun0"
 size = "20MiB"
@@ -56,8 +21,6 @@ thin = true
 name = "thick"
 size = "4MiB"
 "#;
-    Description::parse(text, "test.toml").expect("a correct description")
-}
 
 fn migrate(volume: &str, group: &str) -> AdminRequest {
     AdminRequest::VolumeMigrate { volume: volume.into(), group: group.into() }
@@ -94,7 +57,7 @@ async fn until_arrived(world: &World, engine: &Engine) {
 #[test]
 fn a_volume_and_its_clone_move_to_another_group_over_a_crash_and_back() {
     for shards in [1, 3] {
-        let array = Drives::described(describe(), 6, shards, 120);
+        let array = Drives::described(disks_and_flash(VOLUMES), 6, shards, 120);
         array.life(1, |world, engine, _| async move {
             fill(&world, &engine, "lun0", EXTENTS, 1).await;
             let clone = AdminRequest::VolumeClone { volume: "lun0".into(), name: "copy".into() };
@@ -130,7 +93,7 @@ fn a_volume_and_its_clone_move_to_another_group_over_a_crash_and_back() {
 
 #[test]
 fn a_thick_volume_takes_its_reservation_with_it() {
-    let array = Drives::described(describe(), 6, 2, 121);
+    let array = Drives::described(disks_and_flash(VOLUMES), 6, 2, 121);
     array.life(1, |world, engine, _| async move {
         fill(&world, &engine, "thick", 2, 1).await;
         done(&engine, migrate("thick", "flash")).await;
@@ -144,7 +107,7 @@ fn a_thick_volume_takes_its_reservation_with_it() {
 
 #[test]
 fn what_cannot_migrate_is_refused_and_stays() {
-    let array = Drives::described(describe(), 6, 1, 122);
+    let array = Drives::described(disks_and_flash(VOLUMES), 6, 1, 122);
     array.life(1, |world, engine, _| async move {
         fill(&world, &engine, "lun0", EXTENTS, 1).await;
         engine.drain().await.expect("destaged");
@@ -170,7 +133,7 @@ fn what_cannot_migrate_is_refused_and_stays() {
 /// What is on its way to a group has no slots there yet, and needs them all the same.
 #[test]
 fn what_is_on_its_way_to_a_group_counts_there() {
-    let array = Drives::described(describe(), 6, 1, 124);
+    let array = Drives::described(disks_and_flash(VOLUMES), 6, 1, 124);
     array.life(1, |world, engine, _| async move {
         fill(&world, &engine, "lun0", EXTENTS, 1).await;
         let room = pool(&engine).await.groups[1].usable_bytes >> 20;
@@ -190,7 +153,7 @@ fn what_is_on_its_way_to_a_group_counts_there() {
         done(&engine, migrate("lun0", "flash")).await;
         let told = refused(&engine, migrate("other", "flash")).await;
         assert!(told.contains("2MiB are lacking"), "{told}");
-        // Rate and group are looked at anew before each batch.
+        // Each batch of moves uses the rate and the group that are set by then.
         done(&engine, migrate("lun0", "disks")).await;
         done(&engine, AdminRequest::PoolTier { pool: None, on: None, rate: Some(ByteCount(0)) }).await;
         world.sleep(Nanos::from_secs(40)).await;
@@ -205,7 +168,7 @@ fn what_is_on_its_way_to_a_group_counts_there() {
 /// A clone that was read all the time kept its volume from its group, and hosts waited as long.
 #[test]
 fn reads_of_a_clone_do_not_hold_the_volume_up() {
-    let array = Drives::described(describe(), 6, 1, 125);
+    let array = Drives::described(disks_and_flash(VOLUMES), 6, 1, 125);
     array.life(1, |world, engine, _| async move {
         fill(&world, &engine, "lun0", EXTENTS, 1).await;
         engine.drain().await.expect("destaged");
@@ -242,7 +205,7 @@ fn reads_of_a_clone_do_not_hold_the_volume_up() {
 fn a_lane_that_changes_before_the_log_has_retired_is_found() {
     let _planted = plant(PlantedBug::FlipLaneBeforeRetire);
     let found = std::panic::catch_unwind(|| {
-        let array = Drives::described(describe(), 6, 1, 123);
+        let array = Drives::described(disks_and_flash(VOLUMES), 6, 1, 123);
         array.life(1, |world, engine, _| async move {
             let busy = async {
                 for round in 0..20 {

@@ -4,58 +4,21 @@ use tier0_api::{
     AdminReply, AdminRequest, TierExplanation, TierHold, TierPlan, TierReason, TierStatus, VolumePlace,
 };
 use tier0_array::engine::Engine;
-use tier0_description::Description;
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 
-use crate::rig::{Drives, MIB, done, expect, pool, refused, volume, write};
+use crate::rig::{Drives, MIB, disks_and_flash, done, expect, pool, refused, volume, write};
 
 /// Extents of the volume.
 const EXTENTS: u64 = 24;
 
-/// Mirrored flash beside RAID 5 of disks, and a thin volume on the disks.
-fn describe() -> Description {
-    let text = r#"
-[array]
-name = "test"
-
-[[drive]]
-name = "f{n}"
-count = 2
-path = "f{n}"
-class = "flash"
-
-[[drive]]
-name = "d{n}"
-count = 4
-path = "d{n}"
-class = "disk"
-
-[[pool]]
-name = "pool0"
-chunklet = "2MiB"
-extent = "1MiB"
-log = "2MiB"
-
-[[pool.group]]
-name = "disks"
-drives = ["d*"]
-raid = "raid5"
-set_size = 3
-
-[[pool.group]]
-name = "flash"
-drives = ["f*"]
-raid = "raid1"
-set_size = 2
-
+/// A thin volume on the disks.
+const VOLUME: &str = r#"
 [[volume]]
 name = "lun0"
 size = "40MiB"
 thin = true
 "#;
-    Description::parse(text, "test.toml").expect("a correct description")
-}
 
 fn place(place: VolumePlace) -> AdminRequest {
     AdminRequest::VolumePlace { volume: "lun0".into(), place }
@@ -129,7 +92,7 @@ async fn verify(world: &World, engine: &Engine) {
 #[test]
 fn hot_extents_move_to_flash_stay_there_over_a_crash_and_give_way_to_hotter_ones() {
     for shards in [1, 3] {
-        let array = Drives::described(describe(), 6, shards, 91);
+        let array = Drives::described(disks_and_flash(VOLUME), 6, shards, 91);
         array.life(1, |world, engine, _| async move {
             write_all(&world, &engine).await;
             assert_eq!(pool(&engine).await.tier, None, "nothing is placed");
@@ -167,7 +130,7 @@ fn hot_extents_move_to_flash_stay_there_over_a_crash_and_give_way_to_hotter_ones
 
 #[test]
 fn what_is_pinned_moves_at_once_and_until_its_time() {
-    let array = Drives::described(describe(), 6, 2, 92);
+    let array = Drives::described(disks_and_flash(VOLUME), 6, 2, 92);
     array.life(1, |world, engine, _| async move {
         write_all(&world, &engine).await;
         done(&engine, pin(4, 8, VolumePlace::Fast, 3600)).await;
@@ -194,7 +157,7 @@ fn what_is_pinned_moves_at_once_and_until_its_time() {
 
 #[test]
 fn what_cannot_be_is_refused_with_the_bytes_that_lack() {
-    let array = Drives::described(describe(), 6, 1, 93);
+    let array = Drives::described(disks_and_flash(VOLUME), 6, 1, 93);
     array.life(1, |world, engine, _| async move {
         write_all(&world, &engine).await;
         let fast = tier0_api::AdminRequest::VolumeCreate {
@@ -226,7 +189,7 @@ fn what_cannot_be_is_refused_with_the_bytes_that_lack() {
 /// In a full flash group a hotter extent replaces a cold one. Equally hot extents do not replace each other.
 #[test]
 fn a_full_group_keeps_what_is_hottest_without_thrashing() {
-    let array = Drives::described(describe(), 6, 1, 94);
+    let array = Drives::described(disks_and_flash(VOLUME), 6, 1, 94);
     array.life(1, |world, engine, _| async move {
         write_all(&world, &engine).await;
         let slots = pool(&engine).await.groups[1].usable_bytes >> 20;

@@ -319,7 +319,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nobody is forgotten, and no volume waits for longer than its weight says.
+        /// Every volume is served, and none waits longer than its weight says.
         #[test]
         fn everybody_has_a_turn(
             steps in prop::collection::vec((0u32..5, 0u32..40, any::<bool>()), 1..300),

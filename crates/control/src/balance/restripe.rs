@@ -17,13 +17,11 @@ use tier0_world::sync::Semaphore;
 use super::{Balance, BalancePool};
 use crate::admin::AdminError;
 use crate::balance::mover::{Purpose, count_moved};
-use crate::context::Done;
+use crate::context::{Done, TURN};
 use crate::message::command::{Move, Pacing, ShardCommand};
 
 /// Extents that are looked at before others have their turn.
 const EXTENTS_AT_ONCE: usize = 4096;
-/// How long others have their turn.
-const TURN: Nanos = Nanos::from_micros(1);
 /// How often one looks whether a rebuild has ended.
 const REBUILD_LOOK: Nanos = Nanos::from_secs(1);
 /// Sets may differ by this share of their slots, and by two slots in any case, before a start goes on by itself: between

@@ -27,7 +27,7 @@ use crate::pool::not_written;
 /// A group that is asked for.
 pub(crate) struct NewGroup {
     pub(crate) name: String,
-    /// What the group that is there is called from then on, if it has no name.
+    /// The name that the pool's only group gets, if it has none.
     pub(crate) first_name: Option<String>,
     pub(crate) shape: GroupShape,
     pub(crate) drives: Vec<NewPlace>,
@@ -76,6 +76,16 @@ impl Membership {
         Ok((number, group))
     }
 
+    /// The drives of a group, with their classes: "2 drives of class flash".
+    pub(crate) fn drives_in_words(&self, number: usize, group: u32) -> String {
+        let state = self.core(number).metadata.state();
+        let own = state.members().iter().filter(|member| member.is_active() && member.group == group);
+        let classes: Vec<DriveClass> = own.map(|member| member.class).collect();
+        let distinct: BTreeSet<String> = classes.iter().map(DriveClass::to_string).collect();
+        let distinct: Vec<String> = distinct.into_iter().collect();
+        format!("{} of class {}", counted(classes.len() as u64, "drive"), distinct.join(" and "))
+    }
+
     /// The drives of a group are for data, whatever else they are given before it has sets.
     async fn are_for_data(&self, number: usize, group: u32) -> Result<(), AdminError> {
         let core = self.core(number);
@@ -111,7 +121,7 @@ impl Membership {
         Ok(())
     }
 
-    /// The records by which a pool has a group, with the name of the one that is there, if it has none.
+    /// The records that add the group, and that name the pool's only group if it has no name.
     fn records_of_group(
         &self,
         number: usize,

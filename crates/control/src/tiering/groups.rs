@@ -40,7 +40,7 @@ impl TierGroups {
 /// The slow groups of a pool, with their costs.
 pub(crate) fn slow_groups(pool: &Pool, state: &PoolState) -> BTreeMap<u32, GroupCost> {
     let groups = 0..state.groups().len() as u32;
-    let slow = groups.filter(|group| state.data_classes(*group).any(|class| class == DriveClass::Disk));
+    let slow = groups.filter(|group| state.has_disks(*group));
     slow.map(|group| (group, cost_of(pool, state, group))).collect()
 }
 

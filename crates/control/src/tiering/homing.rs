@@ -8,23 +8,19 @@ use std::rc::Rc;
 use futures_util::future::select;
 use tier0_api::{EventKind, TierReason};
 use tier0_pool::{PoolState, Volume};
-use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES};
+use tier0_units::{ExtentId, Nanos, SECTOR_BYTES};
 
 use super::groups::TierGroups;
-use super::moves::Wanted;
+use super::moves::{EXTENTS_AT_ONCE, Wanted};
 use super::{TierPool, Tiering};
 use crate::balance::mover::{Begun, Purpose};
-use crate::context::Done;
+use crate::context::{Done, TURN};
 use crate::message::command::Pacing;
-use crate::pool::Pool;
 use crate::volumes::migrate::Migrated;
 
-/// Extents that are looked at before others have their turn.
-const EXTENTS_AT_ONCE: usize = 4096;
-/// Extents that begin to move together. Rate, group and pins are looked at anew for each such batch, and moves by hand come between.
+/// Extents that begin to move together. Each batch uses the rate and the group that are set by then, and moves by hand can go between
+/// two batches.
 const BATCH: usize = 16;
-/// How long others have their turn.
-const TURN: Nanos = Nanos::from_micros(1);
 /// How often is looked whether something is away where nothing tells of it.
 const LOOK: Nanos = Nanos::from_secs(60);
 /// When it is tried again where nothing could move: there was no room, columns were rebuilt, or batches were on the extents.
@@ -191,8 +187,7 @@ fn strays_of(state: &PoolState, volume: &Volume, groups: Option<&TierGroups>) ->
     away.filter(|(group, _)| is_stray_in(state, volume, *group, groups)).map(|(_, count)| count).sum()
 }
 
-/// What of a volume is on its way to its group.
-pub(crate) fn migrating_bytes(pool: &Pool, state: &PoolState, volume: &Volume) -> ByteCount {
-    let count = strays_of(state, volume, TierGroups::of(pool).as_ref());
-    ByteCount(count * state.geometry().extent_sectors * SECTOR_BYTES)
+/// What of a volume is on its way to its group, in a pool with these groups of a tier.
+pub(crate) fn migrating_bytes(state: &PoolState, volume: &Volume, groups: Option<&TierGroups>) -> u64 {
+    strays_of(state, volume, groups) * state.geometry().extent_sectors * SECTOR_BYTES
 }

@@ -11,12 +11,11 @@ use super::groups::TierGroups;
 use super::history::Made;
 use super::{TierPool, Tiering};
 use crate::balance::mover::{Begun, Purpose};
+use crate::context::TURN;
 use crate::message::command::Pacing;
 
 /// Extents that are looked at before others have their turn.
-const EXTENTS_AT_ONCE: usize = 4096;
-/// How long others have their turn.
-const TURN: Nanos = Nanos::from_micros(1);
+pub(super) const EXTENTS_AT_ONCE: usize = 4096;
 
 /// An extent that is to move.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -16,10 +16,10 @@ use tier0_pool::{
     Branch, ExtentMap, FAMILY_VOLUMES_MAX, MetaRecord, PoolError, PoolState, SharedRun,
     Volume as VolumeRecord,
 };
-use tier0_units::{ExtentId, Nanos, SectorCount, SlotRef};
-use tier0_world::IoError;
+use tier0_units::{ExtentId, SectorCount, SlotRef};
 
 use super::Volumes;
+use super::settle::{Purpose, all};
 use crate::admin::AdminError;
 use crate::context::Done;
 use crate::message::volumes::{SharedExtents, VolumesCommand};
@@ -27,14 +27,17 @@ use crate::volumes::lifecycle::Meant;
 
 /// Extents that are shared in a turn.
 const EXTENTS_AT_ONCE: u32 = 4096;
-/// So little is left that hosts can wait for it, if the log took no longer than this to come into place.
-pub(super) const SETTLED: Nanos = Nanos::from_secs(2);
-/// How often that is tried.
-pub(super) const SETTLINGS_MAX: usize = 3;
+const CLONE: Purpose = Purpose { verb: "clone", done: "cloned" };
 
 impl Volumes {
     pub(crate) async fn clone_volume(self: &Rc<Self>, name: &str, clone: &str) -> Done {
-        self.settle(name, clone).await?;
+        let meant = || {
+            let Meant { pool, record, number } = self.volume_meant(name)?;
+            self.check_is_new(clone)?;
+            self.record_of_clone(pool, &record, clone)?;
+            Ok((pool, vec![(name.to_owned(), number)]))
+        };
+        self.settle(name, CLONE, meant).await?;
         let _turn = self.turn.acquire(1).await;
         let Meant { pool, record, number } = self.volume_meant(name)?;
         self.check_is_new(clone)?;
@@ -42,7 +45,7 @@ impl Volumes {
         let held = self.command(|reply| VolumesCommand::Hold { number, reply }).await?;
         let shared = match all(held) {
             Ok(()) => self.share_all(pool, of, &record).await,
-            Err(error) => Err(not_in_place(name, error)),
+            Err(error) => Err(CLONE.not_in_place(name, error)),
         };
         self.command(|reply| VolumesCommand::Open { number, reply }).await?;
         for commit in shared? {
@@ -50,29 +53,6 @@ impl Volumes {
         }
         self.add_volume(pool, &record).await?;
         Ok(format!("created volume {clone} as a clone of {name}{}", self.what_is_short(pool, &record)))
-    }
-
-    /// Brings into place what the log has of a volume, until little is left, while hosts and administrators go on.
-    async fn settle(&self, name: &str, clone: &str) -> Result<(), AdminError> {
-        for _ in 0..SETTLINGS_MAX {
-            let Meant { pool, record, number } = self.volume_meant(name)?;
-            self.check_is_new(clone)?;
-            self.record_of_clone(pool, &record, clone)?;
-            if self.core(pool).pauses.since().is_some() {
-                return Err(AdminError::new(format!(
-                    "cannot clone volume {name:?} while its pool {:?} is paused; reconnect the drives it \
-                     waits for, and try again",
-                    self.pools[pool].name
-                )));
-            }
-            let begun = self.world.now();
-            let settled = self.command(|reply| VolumesCommand::Settle { number, reply }).await?;
-            all(settled).map_err(|error| not_in_place(name, error))?;
-            if self.world.now().saturating_sub(begun) < SETTLED {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// What an administrator should know of a pool that has less space than both may need.
@@ -162,20 +142,4 @@ impl Volumes {
 pub fn without_unfinished(state: &PoolState) -> Vec<MetaRecord> {
     let unfinished = state.volumes().filter(|volume| volume.is_unfinished());
     unfinished.map(|volume| MetaRecord::VolumeDeleted { volume: volume.number }).collect()
-}
-
-pub(super) fn all(results: Vec<Result<(), IoError>>) -> Result<(), IoError> {
-    results.into_iter().collect()
-}
-
-/// What hosts have written to a volume is not in its place.
-fn not_in_place(name: &str, error: IoError) -> AdminError {
-    let why = match error {
-        IoError::Timeout => "it took too long for connected hosts".to_owned(),
-        error => error.to_string(),
-    };
-    AdminError::failed(format!(
-        "volume {name:?} was not cloned; its hosts are not affected: the write log could not be destaged: \
-         {why}; check \"tier0 status\", and try again under less load"
-    ))
 }

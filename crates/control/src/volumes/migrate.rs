@@ -15,20 +15,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tier0_description::names::quoted;
-use tier0_pool::{Claim, DriveClass, MetaRecord, Place, Placement, PoolState, Volume as VolumeRecord};
-use tier0_units::{ByteCount, ExtentId, Nanos, SECTOR_BYTES};
-use tier0_world::{IoError, PlantedBug, planted};
+use tier0_pool::{Claim, MetaRecord, Place, Placement, PoolState, Volume as VolumeRecord};
+use tier0_units::{ByteCount, ExtentId, SECTOR_BYTES};
+use tier0_world::{PlantedBug, planted};
 
 use super::Volumes;
-use super::clones::{SETTLED, SETTLINGS_MAX, all};
 use super::lifecycle::Meant;
+use super::settle::{Purpose, all};
 use crate::admin::AdminError;
+use crate::context::TURN;
 use crate::message::volumes::VolumesCommand;
 
 /// Extents that are looked at before others have their turn.
 const EXTENTS_AT_ONCE: usize = 4096;
-/// How long others have their turn.
-const TURN: Nanos = Nanos::from_micros(1);
+const MIGRATE: Purpose = Purpose { verb: "migrate", done: "migrated" };
 
 /// A family that has changed its group.
 pub(crate) struct Migrated {
@@ -57,7 +57,11 @@ impl Volumes {
         name: &str,
         group: &str,
     ) -> Result<Migrated, AdminError> {
-        self.settle_family(name, group).await?;
+        let meant = || {
+            let Family { pool, volumes, .. } = self.family_meant(name, group)?;
+            Ok((pool, volumes.into_iter().map(|(volume, number)| (volume.name, number)).collect()))
+        };
+        self.settle(name, MIGRATE, meant).await?;
         let _turn = self.turn.acquire(1).await;
         let family = self.family_meant(name, group)?;
         let Family { pool, number, ref volumes, group } = family;
@@ -69,7 +73,7 @@ impl Volumes {
         }
         let changed = MetaRecord::FamilyGroupChanged { family: number, group };
         core.metadata.state().check(&changed)?;
-        let has_disks = core.metadata.state().data_classes(group).any(|class| class == DriveClass::Disk);
+        let has_disks = core.metadata.state().has_disks(group);
         let placed = |(volume, _): &&(VolumeRecord, u32)| {
             !has_disks && !core.metadata.state().placement(volume.number).is_default()
         };
@@ -89,36 +93,11 @@ impl Volumes {
             // Without an answer the array is about to end.
             let _ = self.command(|reply| VolumesCommand::Regroup { volumes: changes.clone(), reply }).await;
         }
-        for (_, number) in volumes {
-            let _ = self.command(|reply| VolumesCommand::Open { number: *number, reply }).await;
-        }
+        self.open_family(volumes).await;
         changed.map_err(AdminError::from)?;
         let extent = core.metadata.state().geometry().extent_sectors * SECTOR_BYTES;
         let names = volumes.iter().map(|(volume, _)| volume.name.clone()).collect();
         Ok(Migrated { pool, names, bytes: ByteCount(wanted * extent), are_unplaced })
-    }
-
-    /// Brings into place what the log has of a family, until little is left, while hosts and administrators go on.
-    async fn settle_family(&self, name: &str, group: &str) -> Result<(), AdminError> {
-        for _ in 0..SETTLINGS_MAX {
-            let family = self.family_meant(name, group)?;
-            let pool = &self.pools[family.pool].name;
-            if self.core(family.pool).pauses.since().is_some() {
-                return Err(AdminError::new(format!(
-                    "cannot migrate volume {name:?} while its pool {pool:?} is paused; reconnect the drives it waits for, and try \
-                     again"
-                )));
-            }
-            let begun = self.world.now();
-            for (volume, number) in &family.volumes {
-                let settled = self.command(|reply| VolumesCommand::Settle { number: *number, reply }).await?;
-                all(settled).map_err(|error| not_in_place(&volume.name, &error))?;
-            }
-            if self.world.now().saturating_sub(begun) < SETTLED {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// The family of a volume, and the group to which it is to go.
@@ -225,11 +204,16 @@ impl Volumes {
         let result = all(held);
         if result.is_err() {
             // One shard may hold them although another one does not.
-            for (_, number) in volumes {
-                let _ = self.command(|reply| VolumesCommand::Open { number: *number, reply }).await;
-            }
+            self.open_family(volumes).await;
         }
-        result.map_err(|error| not_in_place(&volumes[0].0.name, &error))
+        result.map_err(|error| MIGRATE.not_in_place(&volumes[0].0.name, error))
+    }
+
+    async fn open_family(&self, volumes: &[(VolumeRecord, u32)]) {
+        for (_, number) in volumes {
+            // Without an answer the array is about to end.
+            let _ = self.command(|reply| VolumesCommand::Open { number: *number, reply }).await;
+        }
     }
 }
 
@@ -247,12 +231,4 @@ fn slots_elsewhere(state: &PoolState, volume: u32, first: u32, group: u32) -> (u
         count += u64::from(is_first && home != Some(group));
     }
     (count, None)
-}
-
-/// What hosts have written to a volume is not in its place.
-fn not_in_place(name: &str, error: &IoError) -> AdminError {
-    AdminError::failed(format!(
-        "volume {name:?} was not migrated; its hosts are not affected: the write log could not be destaged: {error}; check \
-         \"tier0 status\", and try again under less load"
-    ))
 }

@@ -5,6 +5,7 @@ pub(crate) mod clones;
 pub(crate) mod extent_commits;
 pub(crate) mod lifecycle;
 pub(crate) mod migrate;
+mod settle;
 pub(crate) mod shrink;
 mod weights;
 

@@ -139,13 +139,10 @@ impl PoolState {
         if has_volumes { Ok(()) } else { Err(MetaError::NoVolume { volume: family }) }
     }
 
-    /// The slots that a volume would take or have reserved in another group than its own, beside those that it has there.
+    /// The slots that a thick volume would reserve in another group, besides those that it has there.
     pub fn wanted_in(&self, volume: &Volume, group: u32) -> u64 {
-        let there =
-            self.away_of(volume.number).find(|(other, _)| *other == group).map_or(0, |(_, count)| count);
-        let all =
-            if volume.thin { self.mapped_extents(volume.number) } else { self.extents_of(volume.sectors) };
-        all - there
+        let there = self.away_of(volume.number).find(|(other, _)| *other == group);
+        self.extents_of(volume.sectors) - there.map_or(0, |(_, count)| count)
     }
 
     pub(super) fn change_family_group(&mut self, family: u32, group: u32) {

@@ -61,6 +61,11 @@ impl PoolState {
         self.members_by_place().filter(is_own).map(|(_, member)| member.class)
     }
 
+    /// Whether a group has disks among the drives that hold its data.
+    pub fn has_disks(&self, group: u32) -> bool {
+        self.data_classes(group).any(|class| class == DriveClass::Disk)
+    }
+
     /// How many columns of sets a member has, those that are on their way to it included.
     pub fn columns_on(&self, member: u32) -> u64 {
         let is_column = |owner: &Owner| matches!(owner, Owner::Set { .. } | Owner::Target { .. });

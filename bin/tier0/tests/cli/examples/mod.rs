@@ -25,7 +25,7 @@ const NOT_RUN: [(&str, &str); 17] = [
         "needs a group of flash drives; the tests of the tier have one",
     ),
     ("tier0 volume pin", "needs a group of flash drives; the tests of the tier have one"),
-    ("tier0 pool add-group", "needs two devices that nobody uses; the tests of groups have files"),
+    ("tier0 pool add-group", "needs two unused devices; the tests of groups use files"),
     ("tier0 volume migrate", "needs a second group of sets; the tests of groups have one"),
     ("tier0 volume unpin", "ends pins, of which this volume has none"),
     ("tier0 demo --once --time", "the tests of the demo run it with a directory of their own"),

@@ -133,6 +133,45 @@ thin = true
     Description::parse(&text, "test.toml").expect("a correct description")
 }
 
+/// Mirrored flash beside RAID 5 of disks, with these volumes.
+pub(crate) fn disks_and_flash(volumes: &str) -> Description {
+    let pool = r#"
+[array]
+name = "test"
+
+[[drive]]
+name = "f{n}"
+count = 2
+path = "f{n}"
+class = "flash"
+
+[[drive]]
+name = "d{n}"
+count = 4
+path = "d{n}"
+class = "disk"
+
+[[pool]]
+name = "pool0"
+chunklet = "2MiB"
+extent = "1MiB"
+log = "2MiB"
+
+[[pool.group]]
+name = "disks"
+drives = ["d*"]
+raid = "raid5"
+set_size = 3
+
+[[pool.group]]
+name = "flash"
+drives = ["f*"]
+raid = "raid1"
+set_size = 2
+"#;
+    Description::parse(&format!("{pool}{volumes}"), "test.toml").expect("a correct description")
+}
+
 /// One life of a world.
 pub(crate) fn live<F: Future<Output = T> + 'static, T: 'static>(
     seed: u64,
