@@ -46,9 +46,10 @@ fn a_flash_volume_waits_for_sata_in_a_cache_that_both_share_and_in_no_other() {
     let (alone, off, lanes) = (brief("alone"), brief("off"), brief("lanes"));
     // A cache that disks empty takes long to find its level.
     let shared = writes("shared", 10_000, Nanos::from_secs(20));
-    // In one cache every writer waits for the SATA disks, and every page is destaged because writers wait.
+    // In one cache writers wait for the SATA disks, and every page is destaged because writers wait. A write of a volume that
+    // has had less than its share is not delayed.
     let cache = shared.work.measured_cache().expect("it is cached");
-    assert!(cache.delayed_writes > 0.99, "{cache:?}");
+    assert!((0.7..0.95).contains(&cache.delayed_writes), "{cache:?}");
     assert!(cache.flushed.is_some_and(|flushed| flushed.forced > 0.99), "{cache:?}");
     assert!(write_ms(&shared) > 20.0 * write_ms(&off), "{} {}", write_ms(&shared), write_ms(&off));
     // Past the cache it waits for its own drives alone.
@@ -75,7 +76,7 @@ fn a_flash_volume_waits_for_sata_in_a_cache_that_both_share_and_in_no_other() {
     assert_near("off", write_ms(&off), 0.776, MAY_MOVE);
     assert_near("lanes", write_ms(&lanes), 0.168, MAY_MOVE);
     // What disks do in waves.
-    assert_near("shared", write_ms(&shared), 89.4, 4.0 * MAY_MOVE);
+    assert_near("shared", write_ms(&shared), 32.0, 4.0 * MAY_MOVE);
 }
 
 #[test]
