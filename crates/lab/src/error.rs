@@ -64,6 +64,20 @@ pub enum LabError {
     /// A report cannot be made.
     #[error("the report cannot be made: {0}; report this as a fault of tier0")]
     Render(#[from] askama::Error),
+    /// A case is wrong.
+    #[error(transparent)]
+    Case(#[from] crate::case::CaseError),
+    /// A file of alternatives is wrong.
+    #[error(transparent)]
+    WhatIf(#[from] crate::whatif::WhatIfError),
+    /// A modelled database ended early.
+    #[error("{case}: {source}")]
+    Database {
+        /// The case.
+        case: String,
+        /// Why.
+        source: tier0_database::run::DatabaseError,
+    },
     /// A trace cannot be replayed.
     #[error(transparent)]
     Replay(#[from] crate::replay::LoadError),

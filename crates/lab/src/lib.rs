@@ -6,6 +6,8 @@
 //! | [`path`] | links, processors and buses around the engine |
 //! | [`measure`] | one configuration measured in a world of its own |
 //! | [`settle`] | arrays brought into the steady state of a load, and whether what was measured was one |
+//! | [`case`] | a modelled database on a host over an array |
+//! | [`mod@whatif`] | what alternatives to an array, a host or a database would bring |
 //! | [`search`] | I/Os per second under a latency limit |
 //! | [`calibrate`] | fitting free parameters to calibration figures |
 //! | [`work`] | what the array did for a load, as its own counters tell |
@@ -24,6 +26,7 @@
 
 mod array_file;
 pub mod calibrate;
+pub mod case;
 mod clock;
 mod error;
 pub mod grid;
@@ -40,6 +43,7 @@ pub mod search;
 pub mod sensitivity;
 pub mod settle;
 pub mod study;
+pub mod whatif;
 pub mod work;
 
 pub use array_file::array_file;

@@ -41,11 +41,22 @@ impl BackEnd {
     /// The back end of an array whose groups of sets have so many drives each.
     pub fn new(world: &World, array: &ArrayParameters, groups: Vec<usize>) -> BackEnd {
         let bus_command = array.back_end_bus_iops.as_ref().map_or(0.0, |iops| 1e9 / iops.value);
+        let buses = array.back_end_buses.value as usize;
+        let command = Nanos(bus_command.round() as u64);
+        BackEnd::over(world, buses, array.back_end_bus_mb_s.value, command, groups)
+    }
+
+    /// The same on buses that are never busy.
+    pub fn without_limits(world: &World, groups: Vec<usize>) -> BackEnd {
+        BackEnd::over(world, 1, 1e9, Nanos::ZERO, groups)
+    }
+
+    fn over(world: &World, buses: usize, bus_mb_s: f64, bus_command: Nanos, groups: Vec<usize>) -> BackEnd {
         BackEnd(Rc::new(Inner {
             world: world.clone(),
-            buses: (0..array.back_end_buses.value).map(|_| Resource::new(1)).collect(),
-            bus_mb_s: array.back_end_bus_mb_s.value,
-            bus_command: Nanos(bus_command.round() as u64),
+            buses: (0..buses).map(|_| Resource::new(1)).collect(),
+            bus_mb_s,
+            bus_command,
             drives: (0..groups.iter().sum()).map(|_| Load::default()).collect(),
             groups,
         }))

@@ -59,6 +59,20 @@ impl LookupCost {
 }
 
 impl FrontEndCosts {
+    /// A path that costs nothing.
+    pub const NONE: FrontEndCosts = FrontEndCosts {
+        ports: 1,
+        port_mb_s: 1e9,
+        port_command: Nanos::ZERO,
+        command_overhead: Nanos::ZERO,
+        controllers: 1,
+        cores: 1,
+        read: Nanos::ZERO,
+        write: Nanos::ZERO,
+        per_kib_ns: 0.0,
+        lookup: LookupCost { request: Nanos::ZERO, page: Nanos::ZERO, page_bytes: 4096.0 },
+    };
+
     /// The costs of an array.
     pub fn of(array: &ArrayParameters, link: &LinkParameters) -> FrontEndCosts {
         let us = |us: f64| Nanos((us * 1e3).round() as u64);

@@ -7,7 +7,6 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `resource` | servers that are busy until a time |
 //! | `front_end` | ports and processors, with their costs from the catalogue |
 //! | `back_end` | buses around the drives |
 //! | `group` | members that share one address space |
@@ -16,11 +15,10 @@
 mod back_end;
 mod front_end;
 mod group;
-mod resource;
 mod usage;
 
 pub use back_end::BackEnd;
 pub use front_end::{FrontEnd, FrontEndCosts, LookupCost};
 pub use group::{Group, Member};
-pub use resource::{Resource, transfer_time};
+pub use tier0_database::station::{Resource, transfer_time};
 pub use usage::{Usage, UsageRow};

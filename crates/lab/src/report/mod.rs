@@ -14,6 +14,7 @@
 //! | `strip` | a value in its range, as a small inline SVG |
 //! | `matrix` | the grid as shaded tables |
 //! | `sensitivity` | what assumptions do to figures, for a terminal |
+//! | `whatif` | alternatives, for both |
 //!
 //! Calibration, prediction and what is derived stand apart in both; predictions alone are counted. Every parameter that is assumed or fitted is listed with its source.
 
@@ -30,6 +31,7 @@ mod strip;
 mod terminal;
 mod ticks;
 mod view;
+mod whatif;
 
 use tier0_catalog::{LookupError, ParameterRow, SourceKind};
 
@@ -41,6 +43,7 @@ pub use html::html;
 pub use replay::{ReplayTitle, replay_html};
 pub use sensitivity::sensitivity;
 pub use terminal::{profile, terminal};
+pub use whatif::{whatif_html, whatif_terminal};
 
 /// What a report says of its own making.
 #[derive(Clone, Debug, PartialEq)]

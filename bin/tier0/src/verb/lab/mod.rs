@@ -6,6 +6,7 @@ mod replay;
 mod run;
 mod sensitivity;
 mod validate_drive;
+mod whatif;
 
 use std::num::NonZeroUsize;
 
@@ -19,6 +20,7 @@ Examples:
   tier0 lab list
   tier0 lab run ps6100xv --html ps6100xv.html
   tier0 lab sensitivity cx4-oracle
+  tier0 lab whatif my-database.toml
   tier0 lab profile modelled.toml --limit 20ms --read 70
   tier0 lab replay volume.csv --size 10GiB --curve --html replay.html
   tier0 lab validate-drive --disksim measured/ atlas10k";
@@ -31,6 +33,8 @@ pub(crate) enum Lab {
     List(list::List),
     /// Run a study: fit its free parameters to the calibration figures, then predict the other figures
     Run(run::Run),
+    /// Predict what other drives, caches, memory or processors would bring a database
+    Whatif(whatif::WhatIf),
     /// Show how much each assumption of a study changes each figure
     Sensitivity(sensitivity::Sensitivity),
     /// Find the highest IOPS of a target within a latency limit
@@ -54,6 +58,7 @@ pub(crate) fn run(verb: &Lab, global: &Global) -> Result<(), Failure> {
     match verb {
         Lab::List(list) => list::run(list),
         Lab::Run(run) => run::run(run, global),
+        Lab::Whatif(whatif) => whatif::run(whatif, global),
         Lab::Sensitivity(sensitivity) => sensitivity::run(sensitivity, global),
         Lab::Profile(profile) => profile::run(profile, global),
         Lab::Replay(replay) => replay::run(replay, global),

@@ -44,6 +44,12 @@ impl Resource {
         self.busy.get()
     }
 
+    /// The same, without what is still to be done at `now`.
+    pub fn busy_until(&self, now: Nanos) -> Nanos {
+        let ahead = self.free_at.borrow().iter().map(|end| end.saturating_sub(now).0).sum();
+        self.busy.get().saturating_sub(Nanos(ahead))
+    }
+
     /// How many servers it has.
     pub fn servers(&self) -> usize {
         self.free_at.borrow().len()
@@ -67,6 +73,7 @@ mod tests {
         assert_eq!(ends, [110, 110, 120, 120]);
         assert_eq!(two.reserve(Nanos(500), Nanos(1)), Nanos(501));
         assert_eq!(two.busy(), Nanos(41));
+        assert_eq!(two.busy_until(Nanos(500)), Nanos(40));
     }
 
     #[test]

@@ -1,0 +1,83 @@
+//! `tier0 lab whatif`: what a change of the array, the host or the database would bring.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use clap::Args;
+use tier0_lab::LabError;
+use tier0_lab::report::{Provenance, whatif_html, whatif_terminal};
+
+use super::parse_threads;
+use super::run::{check_writable, commit, failure};
+use crate::cli::Global;
+use crate::driving::live_line;
+use crate::failure::Failure;
+use crate::output::{json, print, terminal_width};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 lab whatif my-database.toml
+      the database, the array as it is, and the alternatives of the file
+  tier0 lab whatif my-database.toml --html whatif.html
+      the same as one HTML file
+  tier0 lab whatif --example > my-database.toml
+      a file to begin with (docs/whatif.md explains it)";
+
+/// An example that is also in the documentation.
+const EXAMPLE: &str = include_str!("../../../../../studies/whatif-example.toml");
+
+/// Predicts alternatives.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WhatIf {
+    /// A file with a database, its host, the array and the alternatives
+    #[arg(value_name = "FILE", required_unless_present = "example")]
+    file: Option<PathBuf>,
+    /// Print a file to begin with
+    #[arg(long, conflicts_with_all = ["file", "html", "json", "threads"])]
+    example: bool,
+    /// Also write a report to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Number of simulation threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    threads: Option<NonZeroUsize>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does it.
+pub(crate) fn run(verb: &WhatIf, global: &Global) -> Result<(), Failure> {
+    let Some(file) = verb.file.as_ref().filter(|_| !verb.example) else { return print(EXAMPLE) };
+    if let Some(path) = &verb.html {
+        check_writable(path)?;
+    }
+    let whatif = tier0_lab::whatif::WhatIf::load(file).map_err(failure)?;
+    let bar = live_line(global.quiet == 0);
+    let (all, done) = (whatif.cases.len(), AtomicUsize::new(0));
+    bar.set_message(format!("simulating {all} cases"));
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = verb.threads.map_or_else(cores, NonZeroUsize::get);
+    let reports = whatif.run(threads, &|name| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        bar.set_message(format!("simulating, {done} of {all} cases done: {name}"));
+    });
+    bar.finish_and_clear();
+    let reports = reports.map_err(failure)?;
+    let provenance = Provenance {
+        command: format!("tier0 lab whatif {}", file.display()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: commit(),
+    };
+    if let Some(path) = &verb.html {
+        let page = whatif_html(&whatif, &reports, &provenance).map_err(failure)?;
+        let written = std::fs::write(path, page);
+        written.map_err(|source| Failure::run(LabError::Write { path: path.clone(), source }))?;
+    }
+    if verb.json {
+        return print(&json(&tier0_lab::whatif::figures(&whatif, &reports)));
+    }
+    print(&whatif_terminal(&whatif, &reports, &provenance, terminal_width()))
+}

@@ -1,0 +1,204 @@
+//! Database engines: how rows fill pages, what a change adds to the log, how dirty pages are written
+//! (`catalog/engines/*.toml`).
+
+use serde::Deserialize;
+use thiserror::Error;
+use tier0_catalog::{Parameter, SourceKind};
+use tier0_toml::Misread;
+use tier0_units::ByteCount;
+
+/// A database engine, in numbers that have sources.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    /// Its name in studies.
+    pub id: String,
+    /// A line for titles.
+    pub title: String,
+    /// Bytes of a page.
+    pub page: Parameter<f64>,
+    /// Bytes of a page that hold no rows.
+    pub page_overhead: Parameter<f64>,
+    /// Bytes that a row takes beside its own.
+    pub row_overhead: Parameter<f64>,
+    /// How full pages are, in percent.
+    pub fill: Parameter<f64>,
+    /// Bytes of the log for each row that is changed.
+    pub log_per_change: Parameter<f64>,
+    /// The log is written in multiples of so many bytes.
+    pub log_block: Parameter<f64>,
+    /// The most bytes of one write of the log.
+    pub log_write: Parameter<f64>,
+    /// The most dirty pages that lie side by side and are written at once.
+    pub gather: Parameter<f64>,
+    /// Time between two checkpoints, in milliseconds. At each, every dirty page is written.
+    pub checkpoint: Parameter<f64>,
+    /// The share of that time over which its writes are spread, in percent.
+    pub checkpoint_spread: Parameter<f64>,
+    /// The most page writes under way.
+    pub writes: Parameter<f64>,
+}
+
+/// An engine that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EngineError {
+    /// There is none of that name.
+    #[error("there is no database engine {id:?}; use one of {known}")]
+    Unknown {
+        /// The name.
+        id: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The file is wrong.
+    #[error("{file}:{line}: {field}: {fact}")]
+    Wrong {
+        /// The file.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The field.
+        field: String,
+        /// What is wrong, and the remedy.
+        fact: String,
+    },
+}
+
+macro_rules! embedded {
+    ($($file:literal,)*) => {
+        /// The engines that the program carries.
+        const EMBEDDED: &[(&str, &str)] = &[$((
+            concat!("catalog/engines/", $file),
+            include_str!(concat!("../../../catalog/engines/", $file)),
+        ),)*];
+    };
+}
+
+embedded! {
+    "innodb.toml",
+    "oracle-11g.toml",
+    "postgresql-15.toml",
+    "sql-server-2008.toml",
+}
+
+impl Engine {
+    /// The engine of a name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(id: &str) -> Result<Engine, EngineError> {
+        let engines = EMBEDDED.iter().map(|(file, text)| Engine::parse(text, file));
+        let engines: Vec<Engine> = engines.collect::<Result<_, _>>()?;
+        let known = engines.iter().map(|engine| engine.id.as_str()).collect::<Vec<_>>().join(", ");
+        let found = engines.into_iter().find(|engine| engine.id == id);
+        found.ok_or_else(|| EngineError::Unknown { id: id.to_owned(), known })
+    }
+
+    /// Reads an engine's file; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// It has another form, or a number is out of range.
+    pub fn parse(text: &str, file: &str) -> Result<Engine, EngineError> {
+        let wrong = |line: usize, field: &str, fact: String| EngineError::Wrong {
+            file: file.to_owned(),
+            line,
+            field: field.to_owned(),
+            fact,
+        };
+        let engine: Engine = tier0_toml::read(text)
+            .map_err(|Misread { line, field, fact }| wrong(line, &field, fact))?;
+        let check = |field: &str, value: f64, least: f64, most: f64| match (least..=most).contains(&value) {
+            true => Ok(()),
+            false => {
+                let line = tier0_toml::line_of(text, &[field]);
+                Err(wrong(line, field, format!("{value} is out of range; use {least} to {most}")))
+            }
+        };
+        let page = engine.page.value;
+        if !(page as u64).is_power_of_two() {
+            return Err(wrong(
+                tier0_toml::line_of(text, &["page"]),
+                "page",
+                "is no power of two; use 4096 to 65536".into(),
+            ));
+        }
+        check("page", page, 4096.0, 65536.0)?;
+        check("page_overhead", engine.page_overhead.value, 0.0, page / 2.0)?;
+        check("row_overhead", engine.row_overhead.value, 0.0, 1024.0)?;
+        check("fill", engine.fill.value, 10.0, 100.0)?;
+        check("log_per_change", engine.log_per_change.value, 1.0, 1e5)?;
+        check("log_block", engine.log_block.value, 512.0, 65536.0)?;
+        check("log_write", engine.log_write.value, engine.log_block.value, 1e8)?;
+        check("gather", engine.gather.value, 1.0, 1024.0)?;
+        check("checkpoint", engine.checkpoint.value, 100.0, 1e8)?;
+        check("checkpoint_spread", engine.checkpoint_spread.value, 0.0, 100.0)?;
+        check("writes", engine.writes.value, 1.0, 4096.0)?;
+        Ok(engine)
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> ByteCount {
+        ByteCount(self.page.value as u64)
+    }
+
+    /// Rows of so many bytes in a page, at least one.
+    pub fn rows_per_page(&self, row_bytes: f64) -> u64 {
+        let room = (self.page.value - self.page_overhead.value) * self.fill.value / 100.0;
+        (room / (row_bytes + self.row_overhead.value)).floor().max(1.0) as u64
+    }
+
+    /// Where each number comes from: of what, how it is known, the source.
+    pub fn sources(&self) -> Vec<(&'static str, SourceKind, &str)> {
+        let all = [
+            ("page", &self.page),
+            ("page_overhead", &self.page_overhead),
+            ("row_overhead", &self.row_overhead),
+            ("fill", &self.fill),
+            ("log_per_change", &self.log_per_change),
+            ("log_block", &self.log_block),
+            ("log_write", &self.log_write),
+            ("gather", &self.gather),
+            ("checkpoint", &self.checkpoint),
+            ("checkpoint_spread", &self.checkpoint_spread),
+            ("writes", &self.writes),
+        ];
+        all.map(|(name, number)| (name, number.kind, number.source.as_str())).to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_engine_is_embedded_and_sound() {
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/engines");
+        let files = std::fs::read_dir(dir).expect("the catalogue is beside the crate").count();
+        assert_eq!(files, EMBEDDED.len());
+        for (file, text) in EMBEDDED {
+            let engine = Engine::parse(text, file).expect("a sound engine");
+            for (name, _, source) in engine.sources() {
+                assert!(source.len() >= 10, "{file}: {name} has no source");
+            }
+        }
+    }
+
+    /// Rows per page that public measurements and audited kits have (stock, customer).
+    #[test]
+    fn rows_fill_pages_as_they_do_in_the_engines() {
+        for (id, stock, customer) in [("innodb", 45..=48, 21..=24), ("sql-server-2008", 23..=25, 11..=12)] {
+            let engine = Engine::find(id).expect("it is embedded");
+            assert!(stock.contains(&engine.rows_per_page(306.0)), "{id} {}", engine.rows_per_page(306.0));
+            assert!(customer.contains(&engine.rows_per_page(655.0)), "{id} {}", engine.rows_per_page(655.0));
+        }
+    }
+
+    #[test]
+    fn what_is_no_engine_is_named() {
+        let error = Engine::find("db4").expect_err("there is none");
+        assert!(error.to_string().contains("use one of innodb, oracle-11g"), "{error}");
+        let text = EMBEDDED[0].1.replace("value = 16384", "value = 15000");
+        let error = Engine::parse(&text, "my.toml").expect_err("no power of two");
+        assert!(error.to_string().contains("my.toml:") && error.to_string().contains("power of two"), "{error}");
+    }
+}

@@ -1,0 +1,34 @@
+//! Databases that are modelled: the pages that transactions touch, the buffer that keeps some of them, and the reads and writes
+//! that are left for the storage.
+//!
+//! | module | concept |
+//! |---|---|
+//! | [`workload`] | objects and transactions, from `catalog/workloads` |
+//! | [`engine`] | pages, log and writers of a database engine, from `catalog/engines` |
+//! | [`layout`] | objects at a scale, in pages |
+//! | [`script`] | the pages that a transaction touches |
+//! | [`buffer`] | pages in memory, clean and dirty |
+//! | [`mod@sweep`] | a buffer without time: reads and writes of a transaction by its size |
+//! | [`mod@run`] | users of a host who run transactions against volumes, in a world's time |
+//! | [`storage`] | objects and log on volumes |
+//! | `pages` | the buffer at work: reads, writes behind, checkpoints |
+//! | `log` | commits that are written together |
+//! | [`host`] | cores and processor time |
+//! | [`station`] | servers that are busy until a time |
+//!
+//! I/O per transaction follows from the scripts' touches, the buffer's misses and its dirty pages: it is derived and not fitted.
+//!
+//! What it does not do: it knows no arrays and no drives. Row locks and the inner levels of indexes are not modelled.
+
+pub mod buffer;
+pub mod engine;
+pub mod host;
+pub mod layout;
+mod log;
+mod pages;
+pub mod run;
+pub mod script;
+pub mod station;
+pub mod storage;
+pub mod sweep;
+pub mod workload;

@@ -1,0 +1,322 @@
+//! From a workload's file to a checked workload.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+use tier0_toml::Misread;
+
+use super::file::{ObjectSection, StepSection, WorkloadFile};
+use super::law::Law;
+use super::{Act, At, Changes, Dimension, Growth, Object, Size, Step, Transaction, Workload};
+
+/// A workload that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WorkloadError {
+    /// There is none of that name.
+    #[error("there is no workload {id:?}; use one of {known}")]
+    Unknown {
+        /// The name.
+        id: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The file has another form.
+    #[error("{file}:{line}: {field}: {fact}")]
+    Parse {
+        /// The file.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The field.
+        field: String,
+        /// What is wrong, and the remedy.
+        fact: String,
+    },
+    /// What it says contradicts itself.
+    #[error("{file}: {place}: {fact}")]
+    Wrong {
+        /// The file.
+        file: String,
+        /// The object, dimension or transaction.
+        place: String,
+        /// What is wrong, and the remedy.
+        fact: String,
+    },
+}
+
+/// The steps of a transaction may lie in each other so deep.
+const DEPTH_MAX: usize = 8;
+/// The most rows that a step touches, and the most repetitions of it.
+const TIMES_MAX: u64 = 100_000;
+
+/// The names of a workload while it is checked.
+struct Names<'a> {
+    dimensions: &'a [Dimension],
+    objects: &'a mut Vec<Object>,
+    choices: &'a BTreeMap<String, Law>,
+}
+
+impl Workload {
+    /// Reads a workload's file, with what a study says otherwise; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// [`WorkloadError`] with the place and the remedy.
+    pub fn parse(text: &str, file: &str, changes: &Changes) -> Result<Workload, WorkloadError> {
+        let mut read: WorkloadFile =
+            tier0_toml::read(text).map_err(|Misread { line, field, fact }| WorkloadError::Parse {
+                file: file.to_owned(),
+                line,
+                field,
+                fact,
+            })?;
+        let changed = change(&mut read, changes).and_then(|()| check(&read));
+        changed.map_err(|(place, fact)| WorkloadError::Wrong { file: file.to_owned(), place, fact })
+    }
+}
+
+type Wrong = (String, String);
+
+fn change(file: &mut WorkloadFile, changes: &Changes) -> Result<(), Wrong> {
+    for (name, law) in &changes.choices {
+        let known = file.choice.keys().cloned().collect::<Vec<_>>().join(", ");
+        let unknown = || (format!("choices.{name}"), format!("is no choice of the workload; use one of {known}"));
+        file.choice.get_mut(name).ok_or_else(unknown)?.law.clone_from(law);
+    }
+    for (name, key) in &changes.keys {
+        let place = format!("keys.{name}");
+        let found = file.object.iter_mut().find(|object| object.name == *name);
+        let object = found.ok_or_else(|| (place.clone(), "is no object of the workload; correct it".into()))?;
+        let sorted = |names: &[String]| names.iter().cloned().collect::<std::collections::BTreeSet<_>>();
+        if object.grows || sorted(&object.key) != sorted(key) || object.key.len() != key.len() {
+            let same = object.key.join(", ");
+            return Err((place, format!("is no other order of its key; put {same} into another order")));
+        }
+        object.key.clone_from(key);
+    }
+    Ok(())
+}
+
+fn check(file: &WorkloadFile) -> Result<Workload, Wrong> {
+    let mut sources = Vec::new();
+    let mut choices = BTreeMap::new();
+    for (name, choice) in &file.choice {
+        let place = format!("choice.{name}");
+        let law: Law = choice.law.parse().map_err(|error| (place.clone(), format!("{error}")))?;
+        choices.insert(name.clone(), law);
+        sources.push((place, choice.kind, choice.source.clone()));
+    }
+    let mut dimensions: Vec<Dimension> = Vec::new();
+    for section in &file.dimension {
+        let place = format!("dimension {:?}", section.name);
+        let size = match (section.count, section.per_unit) {
+            (Some(count), None) if count > 0 => Size::Fixed(count),
+            (None, Some(each)) if each > 0.0 => Size::PerUnit(each),
+            _ => return Err((place, "needs count or per_unit, one of them, above 0".into())),
+        };
+        if dimensions.iter().any(|known| known.name == section.name) {
+            return Err((place, "is there twice; rename one".into()));
+        }
+        dimensions.push(Dimension { name: section.name.clone(), size });
+        sources.push((place, section.kind, section.source.clone()));
+    }
+    if dimensions.is_empty() {
+        return Err(("dimension".into(), "is missing; add at least the users' home".into()));
+    }
+    let mut objects: Vec<Object> = Vec::new();
+    for section in &file.object {
+        let place = format!("object {:?}", section.name);
+        let object =
+            object(section, &dimensions, &objects).map_err(|fact| (place.clone(), fact))?;
+        objects.push(object);
+        sources.push((place, section.kind, section.source.clone()));
+    }
+    let total: f64 = file.transaction.iter().map(|section| section.share).sum();
+    let mut transactions = Vec::new();
+    for section in &file.transaction {
+        let place = format!("transaction {:?}", section.name);
+        if !(section.share > 0.0 && total.is_finite()) {
+            return Err((place, "has no share above 0; give one".into()));
+        }
+        let mut names = Names { dimensions: &dimensions, objects: &mut objects, choices: &choices };
+        let steps = steps(&section.steps, &mut names, 0).map_err(|fact| (place.clone(), fact))?;
+        transactions.push(Transaction { name: section.name.clone(), share: section.share / total, steps });
+        sources.push((place, section.kind, section.source.clone()));
+    }
+    let headline = transactions.iter().position(|transaction| transaction.name == file.headline);
+    let missing = || ("headline".to_owned(), format!("{:?} is no transaction; name one", file.headline));
+    Ok(Workload {
+        id: file.id.clone(),
+        title: file.title.clone(),
+        description: file.description.clone(),
+        unit: file.unit.clone(),
+        headline: headline.ok_or_else(missing)?,
+        dimensions,
+        objects,
+        transactions,
+        choices,
+        sources,
+    })
+}
+
+fn object(section: &ObjectSection, dimensions: &[Dimension], known: &[Object]) -> Result<Object, String> {
+    let dimension = |name: &String| {
+        let found = dimensions.iter().position(|dimension| dimension.name == *name);
+        found.ok_or_else(|| format!("has {name:?} in its key, which is no dimension; add it or correct it"))
+    };
+    if known.iter().any(|object| object.name == section.name) {
+        return Err("is there twice; rename one".into());
+    }
+    if !(section.row_bytes > 0.0 && section.row_bytes < 1e6) {
+        return Err("has a row_bytes out of range; use more than 0, less than 1000000".into());
+    }
+    let index_of = match &section.index_of {
+        Some(table) => {
+            let found = known.iter().position(|object| object.name == *table);
+            Some(found.ok_or_else(|| format!("is an index of {table:?}, which is no object above it"))?)
+        }
+        None => None,
+    };
+    if !section.grows && (section.per_sequence.is_some() || section.backlog.is_some()) {
+        return Err("has per_sequence or backlog and does not grow; add grows = true".into());
+    }
+    let per_sequence = section.per_sequence.unwrap_or(1);
+    let rows = section.rows.unwrap_or(1);
+    if rows == 0 || per_sequence == 0 || section.backlog.unwrap_or(0) * per_sequence > rows {
+        return Err("has rows, per_sequence or backlog out of range; rows hold the backlog at least".into());
+    }
+    let growth = Growth { per_sequence, backlog: section.backlog.unwrap_or(0), keeps: None };
+    Ok(Object {
+        name: section.name.clone(),
+        key: section.key.iter().map(dimension).collect::<Result<_, _>>()?,
+        row_bytes: section.row_bytes,
+        rows,
+        growth: section.grows.then_some(growth),
+        index_of,
+    })
+}
+
+fn steps(sections: &[StepSection], names: &mut Names, depth: usize) -> Result<Vec<Step>, String> {
+    if depth > DEPTH_MAX {
+        return Err(format!("has steps in steps, more than {DEPTH_MAX} deep; write fewer"));
+    }
+    sections.iter().map(|section| step(section, names, depth)).collect()
+}
+
+fn step(section: &StepSection, names: &mut Names, depth: usize) -> Result<Step, String> {
+    let verbs = [
+        &section.pick,
+        &section.pick_sequence,
+        &section.read,
+        &section.update,
+        &section.append,
+        &section.take,
+        &section.repeat,
+        &section.each,
+        &section.recall,
+    ];
+    if verbs.iter().filter(|verb| verb.is_some()).count() != 1 {
+        return Err("has a step without exactly one of pick, pick_sequence, read, update, append, take, repeat, each, \
+                    recall; write one step for each"
+            .into());
+    }
+    let probability = section.percent.unwrap_or(100.0) / 100.0;
+    if !(0.0..=1.0).contains(&probability) {
+        return Err("has a percent out of range; use 0 to 100".into());
+    }
+    let inner = |names: &mut Names| steps(&section.steps, names, depth + 1);
+    let act = if let Some(name) = &section.pick {
+        Act::Pick { dimension: names.dimension(name)?, law: names.law(section.by.as_deref())? }
+    } else if let Some(name) = &section.pick_sequence {
+        let object = names.growing(name)?;
+        Act::PickSequence { object, back: times(section.back.unwrap_or(1), "back")? }
+    } else if let Some(name) = section.read.as_ref().or(section.update.as_ref()) {
+        let at = match section.at.as_deref() {
+            None | Some("key") => At::Key,
+            Some("sequence") => At::Sequence,
+            Some("tail") => At::Tail,
+            Some(other) => return Err(format!("has at = {other:?}; use \"key\", \"sequence\" or \"tail\"")),
+        };
+        let object = match at {
+            At::Key => names.object(name)?,
+            At::Sequence | At::Tail => names.growing(name)?,
+        };
+        let rows = times(section.rows.unwrap_or(1), "rows")?;
+        Act::Touch { object, update: section.update.is_some(), rows, at }
+    } else if let Some(name) = &section.append {
+        let object = names.growing(name)?;
+        if let Some(kept) = &section.keep {
+            let dimension = names.dimension(kept)?;
+            let growth = names.objects[object].growth.as_mut().expect("it grows");
+            let last = growth.keeps.map_or(0, |(_, last)| last);
+            growth.keeps = Some((dimension, last));
+        }
+        Act::Append { object }
+    } else if let Some(name) = &section.take {
+        Act::Take { object: names.growing(name)? }
+    } else if let Some(count) = &section.repeat {
+        let (least, most) = match count.split_once("..") {
+            Some((least, most)) => (least.trim().parse().ok(), most.trim().parse().ok()),
+            None => (count.trim().parse().ok(), count.trim().parse().ok()),
+        };
+        let wrong = || format!("has repeat = {count:?}; use a count, or \"5..15\" for 5 to 15");
+        let (least, most): (u64, u64) = (least.ok_or_else(wrong)?, most.ok_or_else(wrong)?);
+        if least > most || most > TIMES_MAX {
+            return Err(wrong());
+        }
+        Act::Repeat { least, most, steps: inner(names)? }
+    } else if let Some(name) = &section.each {
+        Act::Each { dimension: names.dimension(name)?, steps: inner(names)? }
+    } else {
+        let name = section.recall.as_ref().expect("one of the verbs");
+        let object = names.growing(name)?;
+        let last = times(section.last.unwrap_or(1), "last")? as usize;
+        let set = section.set.as_ref().ok_or("has a recall without set; name the dimension that it sets")?;
+        let dimension = names.dimension(set)?;
+        let growth = names.objects[object].growth.as_mut().expect("it grows");
+        match &mut growth.keeps {
+            Some((kept, most)) if *kept == dimension => *most = (*most).max(last),
+            _ => {
+                return Err(format!(
+                    "recalls {set:?} of {name:?}, which no transaction above appends with keep = {set:?}; add that"
+                ));
+            }
+        }
+        Act::Recall { object, last, law: names.law(section.by.as_deref())?, steps: inner(names)? }
+    };
+    Ok(Step { probability, act })
+}
+
+fn times(count: u64, field: &str) -> Result<u64, String> {
+    match count {
+        1..=TIMES_MAX => Ok(count),
+        _ => Err(format!("has a {field} out of range; use 1 to {TIMES_MAX}")),
+    }
+}
+
+impl Names<'_> {
+    fn dimension(&self, name: &str) -> Result<usize, String> {
+        let found = self.dimensions.iter().position(|dimension| dimension.name == name);
+        found.ok_or_else(|| format!("names {name:?}, which is no dimension; add it or correct it"))
+    }
+
+    fn object(&self, name: &str) -> Result<usize, String> {
+        let found = self.objects.iter().position(|object| object.name == name);
+        found.ok_or_else(|| format!("names {name:?}, which is no object; add it or correct it"))
+    }
+
+    fn growing(&self, name: &str) -> Result<usize, String> {
+        let object = self.object(name)?;
+        match self.objects[object].growth {
+            Some(_) => Ok(object),
+            None => Err(format!("needs {name:?} to grow; add grows = true to the object")),
+        }
+    }
+
+    fn law(&self, by: Option<&str>) -> Result<Law, String> {
+        let by = by.unwrap_or("uniform");
+        match self.choices.get(by) {
+            Some(law) => Ok(*law),
+            None => by.parse().map_err(|error| format!("{error}")),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Workloads: objects with their rows, and transactions as scripts of the rows that they touch.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `file` | the form of a workload's file |
+//! | `check` | from the file to a checked workload |
+//! | `law` | how a value is chosen |
+//!
+//! A workload says what is touched. Pages, time and place come from elsewhere: an engine says how many rows a page has
+//! ([`crate::engine`]), a scale how many rows there are ([`crate::layout`]).
+
+mod check;
+mod file;
+mod law;
+
+use std::collections::BTreeMap;
+
+pub use check::WorkloadError;
+use serde::Deserialize;
+pub use law::{Drawn, Law, UnknownLaw};
+
+/// A checked workload. Dimensions and objects are named by their places in its lists.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Its name in studies.
+    pub id: String,
+    /// A line for titles.
+    pub title: String,
+    /// What is modelled, and what is not.
+    pub description: String,
+    /// What the scale counts.
+    pub unit: String,
+    /// The place of the transaction whose commits are the benchmark's own measure.
+    pub headline: usize,
+    /// What rows are numbered by. The first is the users' home.
+    pub dimensions: Vec<Dimension>,
+    /// Tables and indexes.
+    pub objects: Vec<Object>,
+    /// Transactions.
+    pub transactions: Vec<Transaction>,
+    /// Laws that a study may replace, by name.
+    pub choices: BTreeMap<String, Law>,
+    /// Where each number comes from: of what, how it is known, the source.
+    pub sources: Vec<(String, tier0_catalog::SourceKind, String)>,
+}
+
+/// What a study says otherwise than a workload's file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {
+    /// Laws, by the names of choices.
+    #[serde(default)]
+    pub choices: BTreeMap<String, String>,
+    /// Orders in which rows lie, by the names of objects.
+    #[serde(default)]
+    pub keys: BTreeMap<String, Vec<String>>,
+}
+
+/// What rows are numbered by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dimension {
+    /// Its name.
+    pub name: String,
+    /// How many values it has.
+    pub size: Size,
+}
+
+/// How many values a dimension has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Size {
+    /// The same at every scale.
+    Fixed(u64),
+    /// So many for each unit of the scale.
+    PerUnit(f64),
+}
+
+/// A table or an index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// Its name.
+    pub name: String,
+    /// Dimensions of the key, in the order in which rows lie.
+    pub key: Vec<usize>,
+    /// Bytes of a row, without what the engine adds.
+    pub row_bytes: f64,
+    /// Rows for each value of the key; of an object that grows, at first.
+    pub rows: u64,
+    /// How it grows, if it does.
+    pub growth: Option<Growth>,
+    /// The table that it is an index of.
+    pub index_of: Option<usize>,
+}
+
+/// How an object grows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Growth {
+    /// Rows for each sequence number.
+    pub per_sequence: u64,
+    /// Sequence numbers that nothing has taken at first.
+    pub backlog: u64,
+    /// The dimension whose values appended rows keep, and how many of them are recalled.
+    pub keeps: Option<(usize, usize)>,
+}
+
+/// A transaction.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    /// Its name.
+    pub name: String,
+    /// Its share of all, 0 to 1.
+    pub share: f64,
+    /// What it does, in order.
+    pub steps: Vec<Step>,
+}
+
+/// A step that is taken with some probability.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// 0 to 1.
+    pub probability: f64,
+    /// What it does.
+    pub act: Act,
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Chooses a value of a dimension.
+    Pick {
+        /// The dimension.
+        dimension: usize,
+        /// How.
+        law: Law,
+    },
+    /// Chooses one of the newest sequence numbers of an object's partition.
+    PickSequence {
+        /// The object that grows.
+        object: usize,
+        /// Of so many.
+        back: u64,
+    },
+    /// Reads rows, or changes them.
+    Touch {
+        /// The object.
+        object: usize,
+        /// Whether they are changed.
+        update: bool,
+        /// How many, one behind the other.
+        rows: u64,
+        /// Which.
+        at: At,
+    },
+    /// Appends a row.
+    Append {
+        /// The object that grows.
+        object: usize,
+    },
+    /// Deletes the oldest row that nothing has taken, and remembers its sequence number.
+    Take {
+        /// The object that grows.
+        object: usize,
+    },
+    /// Takes steps several times.
+    Repeat {
+        /// At least.
+        least: u64,
+        /// At most.
+        most: u64,
+        /// What.
+        steps: Vec<Step>,
+    },
+    /// Takes steps for each value of a dimension.
+    Each {
+        /// The dimension.
+        dimension: usize,
+        /// What.
+        steps: Vec<Step>,
+    },
+    /// Takes steps for each of the newest values that an object's partition has kept.
+    Recall {
+        /// The object that grows.
+        object: usize,
+        /// Of so many.
+        last: usize,
+        /// What is taken for a row older than the run.
+        law: Law,
+        /// What.
+        steps: Vec<Step>,
+    },
+}
+
+/// Which rows of an object a step touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// The row of the chosen values.
+    Key,
+    /// The rows of the chosen sequence number.
+    Sequence,
+    /// The newest rows.
+    Tail,
+}
+
+/// The workloads that the program carries.
+const EMBEDDED: &[(&str, &str)] = &[(
+    "catalog/workloads/order-entry.toml",
+    include_str!("../../../../catalog/workloads/order-entry.toml"),
+)];
+
+impl Workload {
+    /// The workload of a name, with what a study says otherwise.
+    ///
+    /// # Errors
+    /// There is none, its file is wrong, or it has nothing that could be otherwise by such a name.
+    pub fn find(id: &str, changes: &Changes) -> Result<Workload, WorkloadError> {
+        let mut known = Vec::new();
+        for (file, text) in EMBEDDED {
+            let own = Workload::parse(text, file, &Changes::default())?.id;
+            if own == id {
+                return Workload::parse(text, file, changes);
+            }
+            known.push(own);
+        }
+        Err(WorkloadError::Unknown { id: id.to_owned(), known: known.join(", ") })
+    }
+
+    /// The place of an object.
+    pub fn object(&self, name: &str) -> Option<usize> {
+        self.objects.iter().position(|object| object.name == name)
+    }
+
+    /// The place of a dimension.
+    pub fn dimension(&self, name: &str) -> Option<usize> {
+        self.dimensions.iter().position(|dimension| dimension.name == name)
+    }
+}

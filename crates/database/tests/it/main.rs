@@ -1,0 +1,3 @@
+//! Tests of modelled databases as a whole.
+
+mod measured;

@@ -1,0 +1,236 @@
+//! From a case's sections to a case.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+use tier0_database::engine::{Engine, EngineError};
+use tier0_database::host::HostSpec;
+use tier0_database::layout::{Layout, Scale};
+use tier0_database::run::{DatabaseSpec, RunLength};
+use tier0_database::storage::Placement;
+use tier0_database::workload::{Changes, Workload, WorkloadError};
+use tier0_description::{Description, DescriptionError};
+use tier0_policy::PolicyKind;
+use tier0_units::{ByteCount, Nanos};
+use tier0_workload::spec::parse_duration;
+
+use super::Case;
+use super::file::{CaseFile, OneOrMany};
+
+/// A case that cannot be.
+#[derive(Debug, Error)]
+pub enum CaseError {
+    /// A section is missing, or has another form.
+    #[error("{case}: {fact}")]
+    Form {
+        /// The case.
+        case: String,
+        /// The field, the fact and the remedy.
+        fact: String,
+    },
+    /// The workload is not there, or what it changes is not.
+    #[error("{case}: database.workload: {source}")]
+    Workload {
+        /// The case.
+        case: String,
+        /// Why.
+        source: WorkloadError,
+    },
+    /// The engine is not there.
+    #[error("{case}: database.engine: {source}")]
+    Engine {
+        /// The case.
+        case: String,
+        /// Why.
+        source: EngineError,
+    },
+    /// The array cannot be.
+    #[error("{case}: system.{fact}")]
+    System {
+        /// The case.
+        case: String,
+        /// The field, the fact and the remedy.
+        fact: String,
+    },
+}
+
+/// The log's size where a case does not say.
+const LOG: ByteCount = ByteCount::gib(1);
+/// Simulated time where a case does not say.
+const WARM_UP: Nanos = Nanos::from_secs(30);
+const MEASURED: Nanos = Nanos::from_secs(120);
+/// The name of a volume that holds the log where a case does not say.
+const LOG_VOLUME: &str = "log";
+/// The most pages of a buffer and units of a scale: their bookkeeping is real memory.
+const BUFFER_MAX: ByteCount = ByteCount::gib(512);
+const SCALE_MAX: f64 = 100_000.0;
+
+impl Case {
+    /// The case of a table; `name` stands for it in messages.
+    ///
+    /// # Errors
+    /// [`CaseError`] with the field and the remedy.
+    pub(crate) fn of(name: &str, table: toml::Table) -> Result<Case, CaseError> {
+        let form = |fact: String| CaseError::Form { case: name.to_owned(), fact };
+        let file: CaseFile = table.try_into().map_err(|error: toml::de::Error| {
+            form(format!("{}; correct it (docs/whatif.md)", error.to_string().trim().replace('\n', ", ")))
+        })?;
+        let database = &file.database;
+        let changes = Changes { choices: database.choices.clone(), keys: database.keys.clone() };
+        let workload = Workload::find(&database.workload, &changes)
+            .map_err(|source| CaseError::Workload { case: name.to_owned(), source })?;
+        let engine = Engine::find(&database.engine)
+            .map_err(|source| CaseError::Engine { case: name.to_owned(), source })?;
+        let outside = |field: &str, allowed: &str| form(format!("{field} is out of range; use {allowed}"));
+        if !(database.scale > 0.0 && database.scale <= SCALE_MAX) {
+            return Err(outside("database.scale", "more than 0, at most 100000"));
+        }
+        let grown = database.grown.unwrap_or(1.0);
+        if !(1.0..=1000.0).contains(&grown) {
+            return Err(outside("database.grown", "1 to 1000"));
+        }
+        if database.buffer < ByteCount::mib(1) || database.buffer > BUFFER_MAX {
+            return Err(outside("database.buffer", "1MiB to 512GiB"));
+        }
+        if !(1..=100_000).contains(&database.users) {
+            return Err(outside("database.users", "1 to 100000"));
+        }
+        let host = &file.host;
+        if !(1..=4096).contains(&host.cores) {
+            return Err(outside("host.cores", "1 to 4096"));
+        }
+        if !(host.transaction_ms > 0.0 && host.transaction_ms <= 1e6) {
+            return Err(outside("host.transaction_ms", "more than 0, at most 1000000"));
+        }
+        if !(0.0..=1e6).contains(&host.io_us) {
+            return Err(outside("host.io_us", "0 to 1000000"));
+        }
+        let duration = |field: &str, text: &Option<String>, default: Nanos| match text {
+            Some(text) => parse_duration(text).map_err(|error| form(format!("{field}: {error}"))),
+            None => Ok(default),
+        };
+        let mut tables = file.system.clone();
+        // A modelled array needs no name.
+        let array = tables.entry("array").or_insert_with(|| toml::Table::new().into());
+        if let Some(array) = array.as_table_mut() {
+            array.entry("name").or_insert_with(|| "modelled".into());
+        }
+        let text = toml::to_string(&tables).map_err(|error| form(format!("system: {error}")))?;
+        let system = Description::parse(&text, "system")
+            .map_err(|error| CaseError::System { case: name.to_owned(), fact: without_line(error) })?;
+        let length = RunLength {
+            warm_up: duration("run.warm_up", &file.run.warm_up, WARM_UP)?,
+            measured: duration("run.measured", &file.run.measured, MEASURED)?,
+        };
+        if length.measured == Nanos::ZERO {
+            return Err(outside("run.measured", "more than 0s"));
+        }
+        let log_bytes = database.log_size.unwrap_or(LOG);
+        if log_bytes < ByteCount::mib(16) || !log_bytes.0.is_multiple_of(1 << 20) {
+            return Err(outside("database.log_size", "whole MiB, at least 16MiB"));
+        }
+        let placement = placement(&workload, &system, &database.place, log_bytes).map_err(form)?;
+        let scale = Scale { units: database.scale, grown };
+        check_room(&Layout::new(&workload, &engine, &scale), &system, &placement).map_err(form)?;
+        Ok(Case {
+            name: name.to_owned(),
+            database: DatabaseSpec {
+                workload,
+                engine,
+                scale,
+                buffer: database.buffer,
+                policy: PolicyKind::Lru,
+                host: HostSpec {
+                    cores: host.cores,
+                    transaction: Nanos((host.transaction_ms * 1e6) as u64),
+                    io: Nanos((host.io_us * 1e3) as u64),
+                },
+                users: database.users,
+                think: duration("database.think", &database.think, Nanos::ZERO)?,
+            },
+            system,
+            front_end: file.front_end.map(|front_end| front_end.model),
+            placement,
+            length,
+            seed: file.run.seed.unwrap_or(1),
+        })
+    }
+}
+
+/// What is wrong with a description. Its lines are those of a text that the reader never wrote.
+fn without_line(error: DescriptionError) -> String {
+    match error {
+        DescriptionError::Wrong { text, .. } => text,
+        other => other.to_string(),
+    }
+}
+
+/// On which volumes everything lies; the error is the fact and the remedy.
+fn placement(
+    workload: &Workload,
+    system: &Description,
+    place: &BTreeMap<String, OneOrMany>,
+    log_bytes: ByteCount,
+) -> Result<Placement, String> {
+    let names: Vec<&str> = system.volumes.iter().map(|volume| volume.name.as_str()).collect();
+    let volumes = |field: &str, on: &OneOrMany| {
+        let found = on.names().iter().map(|name| {
+            names.iter().position(|known| known == name).ok_or_else(|| {
+                let known = names.join(", ");
+                format!("database.place.{field}: there is no volume {name:?}; use some of {known}")
+            })
+        });
+        let found = found.collect::<Result<Vec<usize>, String>>()?;
+        match found.is_empty() {
+            true => Err(format!("database.place.{field}: names no volume; name at least one")),
+            false => Ok(found),
+        }
+    };
+    if names.is_empty() {
+        return Err("system: has no volume; add [[system.volume]]".into());
+    }
+    let known = |name: &String| name == "*" || name == LOG_VOLUME || workload.object(name).is_some();
+    if let Some(unknown) = place.keys().find(|name| !known(name)) {
+        let objects: Vec<&str> = workload.objects.iter().map(|object| object.name.as_str()).collect();
+        return Err(format!(
+            "database.place: {unknown:?} is no object of the workload; use *, log, {}",
+            objects.join(", ")
+        ));
+    }
+    let own_log = names.iter().position(|name| *name == LOG_VOLUME);
+    let others = match place.get("*") {
+        Some(on) => volumes("*", on)?,
+        // A volume that is there for the log alone is not for data.
+        None => (0..names.len()).filter(|volume| names.len() == 1 || Some(*volume) != own_log).collect(),
+    };
+    let log = match place.get(LOG_VOLUME) {
+        Some(on) => volumes(LOG_VOLUME, on)?[0],
+        None => own_log.unwrap_or(others[0]),
+    };
+    let mut objects: Vec<Vec<usize>> = Vec::new();
+    for object in &workload.objects {
+        let on = match (place.get(&object.name), object.index_of) {
+            (Some(on), _) => volumes(&object.name, on)?,
+            (None, Some(table)) => objects[table].clone(),
+            (None, None) => others.clone(),
+        };
+        objects.push(on);
+    }
+    Ok(Placement { objects, log, log_bytes })
+}
+
+/// Whether the volumes hold what lies on them; the error is the fact and the remedy.
+fn check_room(layout: &Layout, system: &Description, placement: &Placement) -> Result<(), String> {
+    let needed = placement.needed(layout, system.volumes.len());
+    for (volume, needs) in system.volumes.iter().zip(needed) {
+        let size = volume.sectors.bytes();
+        if needs > size {
+            return Err(format!(
+                "volume {:?} has {:#}, and what lies on it needs {:#}; make it larger, or lower database.scale, or place \
+                 fewer objects there",
+                volume.name, size, needs
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! The form of a case's sections: a database, its host, and the array.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use tier0_units::ByteCount;
+
+/// What a case says: the whole of it after alternatives were laid over.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CaseFile {
+    pub(super) database: DatabaseSection,
+    pub(super) host: HostSection,
+    /// An array file's tables.
+    pub(super) system: toml::Table,
+    pub(super) front_end: Option<FrontEndSection>,
+    #[serde(default)]
+    pub(super) run: RunSection,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DatabaseSection {
+    pub(super) workload: String,
+    pub(super) engine: String,
+    pub(super) scale: f64,
+    pub(super) grown: Option<f64>,
+    pub(super) buffer: ByteCount,
+    pub(super) users: u32,
+    pub(super) think: Option<String>,
+    #[serde(default)]
+    pub(super) choices: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) keys: BTreeMap<String, Vec<String>>,
+    /// Volumes by object; `*` stands for all others, `log` for the log.
+    #[serde(default)]
+    pub(super) place: BTreeMap<String, OneOrMany>,
+    pub(super) log_size: Option<ByteCount>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    pub(super) fn names(&self) -> &[String] {
+        match self {
+            OneOrMany::One(name) => std::slice::from_ref(name),
+            OneOrMany::Many(names) => names,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HostSection {
+    pub(super) cores: u32,
+    /// Processor time of a transaction without that of its I/Os, mean of the mix.
+    pub(super) transaction_ms: f64,
+    /// Processor time of an I/O.
+    pub(super) io_us: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FrontEndSection {
+    /// The catalogue's array whose ports, processors and buses these are.
+    pub(super) model: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunSection {
+    pub(super) warm_up: Option<String>,
+    pub(super) measured: Option<String>,
+    pub(super) seed: Option<u64>,
+}

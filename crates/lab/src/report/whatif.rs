@@ -1,0 +1,174 @@
+//! Alternatives, for a terminal and as one HTML file: the answer in words, then the figures of each case.
+
+use std::fmt::Write as _;
+
+use askama::Template;
+
+use super::Provenance;
+use super::terminal::table;
+use crate::LabError;
+use crate::case::CaseReport;
+use crate::record::format_number;
+use crate::whatif::{CaseFigures, WhatIf, answer, assumptions, figures};
+
+/// One case as texts.
+struct Line {
+    name: String,
+    tps: String,
+    half_width: String,
+    over_now: String,
+    headline: String,
+    response_ms: String,
+    p95_ms: String,
+    cpu: String,
+    reads: String,
+    writes: String,
+    read_ms: String,
+    hits: String,
+    limit: String,
+    /// Of the page's bars: percent of the longest.
+    bar: f64,
+}
+
+impl Line {
+    fn of(figures: &CaseFigures, most: f64) -> Line {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let maybe = |share: Option<f64>| share.map_or("–".to_owned(), percent);
+        Line {
+            name: figures.name.clone(),
+            tps: format_number(figures.tps),
+            half_width: format!("± {:.1} %", figures.half_width * 100.0),
+            over_now: format!("{:.2}", figures.over_now),
+            headline: format_number(figures.headline_per_minute),
+            response_ms: format_number(figures.response_ms),
+            p95_ms: format_number(figures.p95_ms),
+            cpu: percent(figures.cpu),
+            reads: format_number(figures.reads_per_transaction),
+            writes: format_number(figures.writes_per_transaction),
+            read_ms: format_number(figures.read_ms),
+            hits: format!(
+                "{} / {} / {}",
+                percent(figures.buffer_hits),
+                maybe(figures.memory_hits),
+                maybe(figures.flash_hits)
+            ),
+            limit: figures.limit.clone(),
+            bar: 100.0 * figures.tps / most.max(1e-9),
+        }
+    }
+}
+
+fn lines(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<Line> {
+    let figures = figures(whatif, reports);
+    let most = figures.iter().map(|figures| figures.tps).fold(0.0, f64::max);
+    figures.iter().map(|figures| Line::of(figures, most)).collect()
+}
+
+/// What every figure rests on, in one sentence.
+fn trust(whatif: &WhatIf) -> String {
+    format!(
+        "These are predictions of a model: ± is the 95 % interval of the simulation alone, and {} assumptions of workload, \
+         engine and drives are not in it. Locks between transactions are not modelled.",
+        assumptions(whatif)
+    )
+}
+
+/// The report as text without colour; with a width, long cells are wrapped to it.
+pub fn whatif_terminal(
+    whatif: &WhatIf,
+    reports: &[CaseReport],
+    provenance: &Provenance,
+    width: Option<u16>,
+) -> String {
+    let mut text = format!("{}\n\n", whatif.title);
+    answer(whatif, reports).iter().for_each(|line| _ = writeln!(text, "{line}"));
+    let headline = whatif.headline();
+    let header = [
+        "case",
+        "tps",
+        "",
+        "x now",
+        &format!("{headline}/min"),
+        "ms",
+        "p95 ms",
+        "CPU",
+        "reads/tx",
+        "writes/tx",
+        "read ms",
+        "hits",
+    ];
+    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    for l in lines(whatif, reports) {
+        table.add_row([
+            l.name,
+            l.tps,
+            l.half_width,
+            l.over_now,
+            l.headline,
+            l.response_ms,
+            l.p95_ms,
+            l.cpu,
+            l.reads,
+            l.writes,
+            l.read_ms,
+            l.hits,
+        ]);
+    }
+    let _ = writeln!(
+        text,
+        "\n{}\n\ntps: transactions of all kinds per second · reads/tx, writes/tx: the database's page reads and data writes for \
+         each · hits: in the database's buffer / the array's memory / its flash cache\n{}\n{}",
+        table.trim_fmt(),
+        trust(whatif),
+        provenance.command,
+    );
+    text
+}
+
+/// The report as a page that needs nothing else.
+///
+/// # Errors
+/// [`LabError::Render`] where the page cannot be rendered.
+pub fn whatif_html(
+    whatif: &WhatIf,
+    reports: &[CaseReport],
+    provenance: &Provenance,
+) -> Result<String, LabError> {
+    let objects = reports[0].database.objects.iter().map(|object| ObjectLine {
+        name: object.name.clone(),
+        size: object.bytes.to_string(),
+        reads: format_number(object.reads),
+        writes: format_number(object.writes),
+        read_ms: format_number(object.read_ms),
+    });
+    let page = Page {
+        title: &whatif.title,
+        answer: answer(whatif, reports),
+        headline: whatif.headline(),
+        lines: lines(whatif, reports),
+        objects: objects.collect(),
+        trust: trust(whatif),
+        provenance,
+    };
+    Ok(page.render()?)
+}
+
+struct ObjectLine {
+    name: String,
+    size: String,
+    reads: String,
+    writes: String,
+    read_ms: String,
+}
+
+#[derive(Template)]
+#[template(path = "whatif.html")]
+struct Page<'a> {
+    title: &'a str,
+    answer: Vec<String>,
+    headline: &'a str,
+    lines: Vec<Line>,
+    objects: Vec<ObjectLine>,
+    trust: String,
+    provenance: &'a Provenance,
+}

@@ -1,0 +1,80 @@
+//! What the figures of alternatives say, in words.
+
+use super::{NOW, WhatIf};
+use crate::case::{Case, CaseReport};
+use crate::record::format_number;
+
+/// A resource that is at work for this share of the time is what limits.
+const BUSY: f64 = 0.85;
+/// Users that wait for I/O for this share of their response time are limited by its latency.
+const WAITING: f64 = 0.5;
+
+/// What keeps a case from more transactions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Limit {
+    /// The host's cores.
+    Cpu(f64),
+    /// A resource of the array.
+    Resource(String, f64),
+    /// No resource is busy: each user waits for one I/O after the other, for this share of the response time.
+    Latency(f64),
+    /// No resource is busy, and users hardly wait: there are too few, or they think.
+    Users,
+}
+
+impl Limit {
+    /// In words.
+    pub fn words(&self) -> String {
+        match self {
+            Limit::Cpu(busy) => format!("the host's processors ({:.0} % busy)", busy * 100.0),
+            Limit::Resource(name, busy) => format!("the array's {name} ({:.0} % busy)", busy * 100.0),
+            Limit::Latency(share) => {
+                format!("I/O latency: users wait for reads {:.0} % of the time, and no resource is saturated", share * 100.0)
+            }
+            Limit::Users => "the number of users and their think time".to_owned(),
+        }
+    }
+}
+
+/// What limits a case.
+pub fn limit_of(case: &Case, report: &CaseReport) -> Limit {
+    let database = &report.database;
+    let busiest = report.usage.busiest().filter(|row| row.busy >= BUSY);
+    if database.cpu >= BUSY && busiest.is_none_or(|row| row.busy <= database.cpu) {
+        return Limit::Cpu(database.cpu);
+    }
+    if let Some(row) = busiest {
+        return Limit::Resource(row.resource.clone(), row.busy);
+    }
+    let waiting = database.reads * database.read_ms / database.response_ms.max(1e-9);
+    match waiting >= WAITING && case.database.users > 0 {
+        true => Limit::Latency(waiting.min(1.0)),
+        false => Limit::Users,
+    }
+}
+
+/// A few sentences: what there is now, what each alternative brings, and what limits then.
+pub fn answer(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<String> {
+    let (first, base) = (&whatif.cases[0], &reports[0]);
+    let mut lines = vec![format!(
+        "{NOW}: {} transactions per second at {} ms; the limit is {}.",
+        format_number(base.database.per_s),
+        format_number(base.database.response_ms),
+        limit_of(first, base).words(),
+    )];
+    for (case, report) in whatif.cases.iter().zip(reports).skip(1) {
+        let ratio = report.database.per_s / base.database.per_s.max(1e-9);
+        let interval = ratio * report.database.half_width.hypot(base.database.half_width);
+        let what = match (ratio - 1.0).abs() <= interval {
+            true => "no difference that the simulation can tell".to_owned(),
+            false => format!("{ratio:.2} times the transactions, ± {interval:.2}"),
+        };
+        lines.push(format!(
+            "{}: {what}, at {} ms; the limit is then {}.",
+            case.name,
+            format_number(report.database.response_ms),
+            limit_of(case, report).words(),
+        ));
+    }
+    lines
+}
