@@ -89,11 +89,17 @@ impl Buffer {
     pub fn gather(&mut self, page: u64, most: u64, bounds: std::ops::Range<u64>) -> Option<Gathered> {
         let mut newest = self.take(page)?;
         let (mut first, mut end) = (page, page + 1);
-        while end - first < most && end < bounds.end && let Some(log) = self.take(end) {
+        while end - first < most
+            && end < bounds.end
+            && let Some(log) = self.take(end)
+        {
             newest = newest.max(log);
             end += 1;
         }
-        while end - first < most && first > bounds.start && let Some(log) = self.take(first - 1) {
+        while end - first < most
+            && first > bounds.start
+            && let Some(log) = self.take(first - 1)
+        {
             newest = newest.max(log);
             first -= 1;
         }

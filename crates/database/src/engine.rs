@@ -105,8 +105,8 @@ impl Engine {
             field: field.to_owned(),
             fact,
         };
-        let engine: Engine = tier0_toml::read(text)
-            .map_err(|Misread { line, field, fact }| wrong(line, &field, fact))?;
+        let engine: Engine =
+            tier0_toml::read(text).map_err(|Misread { line, field, fact }| wrong(line, &field, fact))?;
         let check = |field: &str, value: f64, least: f64, most: f64| match (least..=most).contains(&value) {
             true => Ok(()),
             false => {
@@ -199,6 +199,9 @@ mod tests {
         assert!(error.to_string().contains("use one of innodb, oracle-11g"), "{error}");
         let text = EMBEDDED[0].1.replace("value = 16384", "value = 15000");
         let error = Engine::parse(&text, "my.toml").expect_err("no power of two");
-        assert!(error.to_string().contains("my.toml:") && error.to_string().contains("power of two"), "{error}");
+        assert!(
+            error.to_string().contains("my.toml:") && error.to_string().contains("power of two"),
+            "{error}"
+        );
     }
 }

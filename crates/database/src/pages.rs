@@ -95,12 +95,7 @@ impl<T: BlockTarget + 'static> Pages<T> {
     }
 
     /// Has a page in memory, and changes it where `log` says where the record of the change ends.
-    pub(crate) async fn touch(
-        &self,
-        page: u64,
-        kind: TouchKind,
-        log: Option<u64>,
-    ) -> Result<Had, IoError> {
+    pub(crate) async fn touch(&self, page: u64, kind: TouchKind, log: Option<u64>) -> Result<Had, IoError> {
         let mut had = Had::InMemory;
         loop {
             let loading = self.loading.borrow().get(&page).cloned();

@@ -379,7 +379,8 @@ impl<T: BlockTarget + 'static> Shared<T> {
         let sum = |tallies: &[Tally]| tallies.iter().map(Tally::ios).sum::<u64>() as f64;
         let bytes = |tallies: &[Tally]| tallies.iter().map(|tally| tally.bytes().0).sum::<u64>() as f64;
         let (reads, writes) = (sum(&transfers.reads), sum(&transfers.writes));
-        let waited: f64 = transfers.reads.iter().map(|tally| tally.latency_ns_mean() * tally.ios() as f64).sum();
+        let waited: f64 =
+            transfers.reads.iter().map(|tally| tally.latency_ns_mean() * tally.ios() as f64).sum();
         let objects = workload.objects.iter().zip(&layout.objects).enumerate();
         let objects = objects.map(|(place, (object, placed))| ObjectReport {
             name: object.name.clone(),

@@ -193,9 +193,8 @@ impl Script {
     /// The number of the chosen values of an object's key.
     fn partition(&self, object: usize) -> u64 {
         let key = &self.workload.objects[object].key;
-        key.iter().fold(0, |number, dimension| {
-            number * self.layout.sizes[*dimension] + self.values[*dimension]
-        })
+        key.iter()
+            .fold(0, |number, dimension| number * self.layout.sizes[*dimension] + self.values[*dimension])
     }
 
     fn per_sequence(&self, object: usize) -> u64 {

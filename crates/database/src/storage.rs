@@ -43,7 +43,9 @@ fn share(pages: u64, page: ByteCount, volumes: usize) -> u64 {
 
 /// A volume that is too small.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("volume {volume} has {has:#} and its objects need {needs:#}; make it larger, place fewer objects on it, or scale the database down")]
+#[error(
+    "volume {volume} has {has:#} and its objects need {needs:#}; make it larger, place fewer objects on it, or scale the database down"
+)]
 pub struct TooSmall {
     /// Its place in the list.
     pub volume: usize,

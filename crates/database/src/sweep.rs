@@ -47,9 +47,11 @@ pub fn sweep(
     let mut script = Script::new(workload, &layout);
     let mut buffer = Buffer::new(buffer_pages, PolicyKind::Lru);
     let mut random = Random::new(seed, 0);
-    let mut run = Run { script: &mut script, buffer: &mut buffer, random: &mut random, users, touches: Vec::new() };
+    let mut run =
+        Run { script: &mut script, buffer: &mut buffer, random: &mut random, users, touches: Vec::new() };
     run.warm();
-    let mut counts = SweepCounts { reads_by_object: vec![0.0; layout.objects.len()], ..SweepCounts::default() };
+    let mut counts =
+        SweepCounts { reads_by_object: vec![0.0; layout.objects.len()], ..SweepCounts::default() };
     for _ in 0..counted {
         run.transaction(&mut |page, access| {
             counts.touches += 1.0;
@@ -114,7 +116,12 @@ impl Run<'_> {
         let kind = self.script.draw_kind(self.random);
         let home = self.random.below(self.users.count.max(1));
         self.touches.clear();
-        self.script.run(kind, home_of(home, self.users.count, self.script.layout().sizes[0]), self.random, &mut self.touches);
+        self.script.run(
+            kind,
+            home_of(home, self.users.count, self.script.layout().sizes[0]),
+            self.random,
+            &mut self.touches,
+        );
         for touch in &self.touches {
             let access = match touch.kind {
                 TouchKind::Create => match self.buffer.access(touch.page) {

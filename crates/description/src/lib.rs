@@ -207,6 +207,13 @@ pub struct VolumeDescription {
     pub weight: Option<u32>,
 }
 
+impl VolumeDescription {
+    /// Whether its extents move between its own group and the fast one.
+    pub fn is_tiered(&self) -> bool {
+        self.place == Some(VolumePlace::Auto)
+    }
+}
+
 impl Description {
     /// Reads a description from a file. Relative paths in it begin at the directory that it lies in.
     ///

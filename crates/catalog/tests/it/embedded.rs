@@ -127,7 +127,11 @@ fn every_file_of_the_directory_is_embedded() {
     while let Some(dir) = dirs.pop() {
         for entry in std::fs::read_dir(&dir).expect("the catalogue is beside the crate") {
             let path = entry.expect("readable").path();
-            if path.is_dir() {
+            let of_databases = ["workloads", "engines"].iter().any(|name| path.ends_with(name));
+            if path.is_dir() && of_databases {
+                // Another crate's, which has a test of its own.
+                continue;
+            } else if path.is_dir() {
                 dirs.push(path);
             } else if path.extension().is_some_and(|extension| extension == "toml") {
                 let text = std::fs::read_to_string(&path).expect("readable");

@@ -62,13 +62,9 @@ impl Workload {
     /// # Errors
     /// [`WorkloadError`] with the place and the remedy.
     pub fn parse(text: &str, file: &str, changes: &Changes) -> Result<Workload, WorkloadError> {
-        let mut read: WorkloadFile =
-            tier0_toml::read(text).map_err(|Misread { line, field, fact }| WorkloadError::Parse {
-                file: file.to_owned(),
-                line,
-                field,
-                fact,
-            })?;
+        let mut read: WorkloadFile = tier0_toml::read(text).map_err(|Misread { line, field, fact }| {
+            WorkloadError::Parse { file: file.to_owned(), line, field, fact }
+        })?;
         let changed = change(&mut read, changes).and_then(|()| check(&read));
         changed.map_err(|(place, fact)| WorkloadError::Wrong { file: file.to_owned(), place, fact })
     }
@@ -79,13 +75,15 @@ type Wrong = (String, String);
 fn change(file: &mut WorkloadFile, changes: &Changes) -> Result<(), Wrong> {
     for (name, law) in &changes.choices {
         let known = file.choice.keys().cloned().collect::<Vec<_>>().join(", ");
-        let unknown = || (format!("choices.{name}"), format!("is no choice of the workload; use one of {known}"));
+        let unknown =
+            || (format!("choices.{name}"), format!("is no choice of the workload; use one of {known}"));
         file.choice.get_mut(name).ok_or_else(unknown)?.law.clone_from(law);
     }
     for (name, key) in &changes.keys {
         let place = format!("keys.{name}");
         let found = file.object.iter_mut().find(|object| object.name == *name);
-        let object = found.ok_or_else(|| (place.clone(), "is no object of the workload; correct it".into()))?;
+        let object =
+            found.ok_or_else(|| (place.clone(), "is no object of the workload; correct it".into()))?;
         let sorted = |names: &[String]| names.iter().cloned().collect::<std::collections::BTreeSet<_>>();
         if object.grows || sorted(&object.key) != sorted(key) || object.key.len() != key.len() {
             let same = object.key.join(", ");
@@ -125,8 +123,7 @@ fn check(file: &WorkloadFile) -> Result<Workload, Wrong> {
     let mut objects: Vec<Object> = Vec::new();
     for section in &file.object {
         let place = format!("object {:?}", section.name);
-        let object =
-            object(section, &dimensions, &objects).map_err(|fact| (place.clone(), fact))?;
+        let object = object(section, &dimensions, &objects).map_err(|fact| (place.clone(), fact))?;
         objects.push(object);
         sources.push((place, section.kind, section.source.clone()));
     }

@@ -16,8 +16,8 @@ mod law;
 use std::collections::BTreeMap;
 
 pub use check::WorkloadError;
-use serde::Deserialize;
 pub use law::{Drawn, Law, UnknownLaw};
+use serde::Deserialize;
 
 /// A checked workload. Dimensions and objects are named by their places in its lists.
 #[derive(Clone, Debug)]
@@ -201,10 +201,8 @@ pub enum At {
 }
 
 /// The workloads that the program carries.
-const EMBEDDED: &[(&str, &str)] = &[(
-    "catalog/workloads/order-entry.toml",
-    include_str!("../../../../catalog/workloads/order-entry.toml"),
-)];
+const EMBEDDED: &[(&str, &str)] =
+    &[("catalog/workloads/order-entry.toml", include_str!("../../../../catalog/workloads/order-entry.toml"))];
 
 impl Workload {
     /// The workload of a name, with what a study says otherwise.

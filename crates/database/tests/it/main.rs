@@ -1,3 +1,6 @@
 //! Tests of modelled databases as a whole.
 
+mod log_first;
 mod measured;
+mod queueing;
+mod wrong;

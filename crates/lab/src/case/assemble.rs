@@ -23,7 +23,11 @@ pub(super) struct Assembled {
 }
 
 /// Puts an array together.
-pub(super) fn assemble(runtime: &VirtualRuntime, case: &Case, catalog: &Catalog) -> Result<Assembled, LabError> {
+pub(super) fn assemble(
+    runtime: &VirtualRuntime,
+    case: &Case,
+    catalog: &Catalog,
+) -> Result<Assembled, LabError> {
     let world = runtime.world();
     let refused = |source| LabError::Array { configuration: case.name.clone(), source: Box::new(source) };
     let mut shelf = ModelShelf::default();
@@ -65,7 +69,8 @@ pub(super) fn assemble(runtime: &VirtualRuntime, case: &Case, catalog: &Catalog)
         Some(number) => back_end.attach(number, drive),
         None => drive,
     };
-    let options = SimulatedOptions { born: Born::Full, read_cache: case.system.memory, lanes: Lanes::PerGroup };
+    let options =
+        SimulatedOptions { born: Born::Full, read_cache: case.system.memory, lanes: Lanes::PerGroup };
     let built = runtime.run(build(world, &case.system, &shelf, options, attach)).map_err(refused)?;
     let mut volumes = Vec::new();
     for (number, described) in case.system.volumes.iter().enumerate() {

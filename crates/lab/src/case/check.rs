@@ -9,7 +9,7 @@ use tier0_database::layout::{Layout, Scale};
 use tier0_database::run::{DatabaseSpec, RunLength};
 use tier0_database::storage::Placement;
 use tier0_database::workload::{Changes, Workload, WorkloadError};
-use tier0_description::{Description, DescriptionError};
+use tier0_description::{Description, DescriptionError, VolumeDescription};
 use tier0_policy::PolicyKind;
 use tier0_units::{ByteCount, Nanos};
 use tier0_workload::spec::parse_duration;
@@ -57,8 +57,10 @@ pub enum CaseError {
 /// The log's size where a case does not say.
 const LOG: ByteCount = ByteCount::gib(1);
 /// Simulated time where a case does not say.
-const WARM_UP: Nanos = Nanos::from_secs(30);
-const MEASURED: Nanos = Nanos::from_secs(120);
+const WARM_UP: Nanos = Nanos::from_secs(20);
+const MEASURED: Nanos = Nanos::from_secs(60);
+/// The same before a tier is measured: hot extents move for some minutes.
+const TIER_WARM_UP: Nanos = Nanos::from_secs(300);
 /// The name of a volume that holds the log where a case does not say.
 const LOG_VOLUME: &str = "log";
 /// The most pages of a buffer and units of a scale: their bookkeeping is real memory.
@@ -118,8 +120,10 @@ impl Case {
         let text = toml::to_string(&tables).map_err(|error| form(format!("system: {error}")))?;
         let system = Description::parse(&text, "system")
             .map_err(|error| CaseError::System { case: name.to_owned(), fact: without_line(error) })?;
+        let is_tiered = system.volumes.iter().any(VolumeDescription::is_tiered);
+        let warm_up = if is_tiered { TIER_WARM_UP } else { WARM_UP };
         let length = RunLength {
-            warm_up: duration("run.warm_up", &file.run.warm_up, WARM_UP)?,
+            warm_up: duration("run.warm_up", &file.run.warm_up, warm_up)?,
             measured: duration("run.measured", &file.run.measured, MEASURED)?,
         };
         if length.measured == Nanos::ZERO {

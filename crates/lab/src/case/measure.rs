@@ -62,7 +62,8 @@ impl Case {
 
     /// What the array's read caches hold, in memory and on flash.
     fn caches(&self) -> ByteCount {
-        let flash: u64 = self.system.pools.iter().filter_map(|pool| pool.flash_cache.bytes).map(|size| size.0).sum();
+        let flash: u64 =
+            self.system.pools.iter().filter_map(|pool| pool.flash_cache.bytes).map(|size| size.0).sum();
         ByteCount(flash + self.system.memory.unwrap_or_default().0)
     }
 }

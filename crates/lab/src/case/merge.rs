@@ -40,8 +40,10 @@ mod tests {
 
     #[test]
     fn entries_of_a_name_are_changed_and_others_are_added() {
-        let mut under: Table = "a = 1\n[[drive]]\nname = \"x\"\ncount = 4\nmodel = \"m\"".parse().expect("it is TOML");
-        let over: Table = "b = 2\n[[drive]]\nname = \"x\"\ncount = 8\n[[drive]]\nname = \"y\"".parse().expect("it is TOML");
+        let mut under: Table =
+            "a = 1\n[[drive]]\nname = \"x\"\ncount = 4\nmodel = \"m\"".parse().expect("it is TOML");
+        let over: Table =
+            "b = 2\n[[drive]]\nname = \"x\"\ncount = 8\n[[drive]]\nname = \"y\"".parse().expect("it is TOML");
         lay_over(&mut under, &over);
         let expected: Table =
             "a = 1\nb = 2\n[[drive]]\nname = \"x\"\ncount = 8\nmodel = \"m\"\n[[drive]]\nname = \"y\""

@@ -29,7 +29,10 @@ impl Limit {
             Limit::Cpu(busy) => format!("the host's processors ({:.0} % busy)", busy * 100.0),
             Limit::Resource(name, busy) => format!("the array's {name} ({:.0} % busy)", busy * 100.0),
             Limit::Latency(share) => {
-                format!("I/O latency: users wait for reads {:.0} % of the time, and no resource is saturated", share * 100.0)
+                format!(
+                    "I/O latency: users wait for reads {:.0} % of the time, and no resource is saturated",
+                    share * 100.0
+                )
             }
             Limit::Users => "the number of users and their think time".to_owned(),
         }

@@ -85,11 +85,8 @@ impl WhatIf {
     /// It is wrong somewhere.
     pub fn parse(text: &str, file: &str) -> Result<WhatIf, LabError> {
         let mut base: Table =
-            tier0_toml::read(text).map_err(|tier0_toml::Misread { line, field, fact }| WhatIfError::Form {
-                file: file.to_owned(),
-                line,
-                field,
-                fact,
+            tier0_toml::read(text).map_err(|tier0_toml::Misread { line, field, fact }| {
+                WhatIfError::Form { file: file.to_owned(), line, field, fact }
             })?;
         let wrong = |fact: String| WhatIfError::Wrong { file: file.to_owned(), fact };
         let title = match base.remove("title") {

@@ -5,3 +5,4 @@ mod flash_cache;
 mod reference;
 mod studies;
 mod traces;
+mod whatif;

@@ -1,0 +1,70 @@
+//! Workloads that cannot be used are refused with the place and the remedy.
+
+use tier0_database::workload::{Changes, Workload};
+
+const TEXT: &str = include_str!("../../../../catalog/workloads/order-entry.toml");
+
+fn refused(old: &str, new: &str) -> String {
+    assert!(TEXT.contains(old), "{old} is in the workload");
+    let text = TEXT.replacen(old, new, 1);
+    Workload::parse(&text, "mine.toml", &Changes::default()).expect_err("it is wrong").to_string()
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (old, new, told) in [
+        ("{ update = \"district\" }", "{ update = \"distrikt\" }", "names \"distrikt\", which is no object"),
+        ("{ pick = \"district\" }", "{ pick = \"distrikt\" }", "names \"distrikt\", which is no dimension"),
+        ("by = \"item\" }", "by = \"itam\" }", "\"itam\" is no way to choose; use \"uniform\""),
+        (
+            "{ read = \"warehouse\" }",
+            "{ read = \"warehouse\", update = \"item\" }",
+            "without exactly one of pick",
+        ),
+        ("repeat = \"5..15\"", "repeat = \"15..5\"", "use a count, or \"5..15\""),
+        ("{ append = \"orders\" }", "{ append = \"stock\" }", "needs \"stock\" to grow; add grows = true"),
+        ("percent = 99 ", "percent = 101 ", "percent out of range; use 0 to 100"),
+        ("keep = \"item\" }", "rows = 1 }", "recalls \"item\" of \"order-line\", which no transaction above"),
+        ("backlog = 900", "backlog = 9000", "out of range"),
+        ("row_bytes = 89", "row_bytes = 0", "row_bytes out of range"),
+        ("law = \"nurand 1023\"", "law = \"zipf -1\"", "choice.customer: \"zipf -1\" is no way to choose"),
+        ("headline = \"new-order\"", "headline = \"newest\"", "\"newest\" is no transaction; name one"),
+        ("row_bytes = 89", "row_byte = 89", "mine.toml:"),
+    ] {
+        let error = refused(old, new);
+        assert!(error.contains(told), "{new}: {error}");
+    }
+}
+
+#[test]
+fn a_study_changes_what_there_is() {
+    let with = |choices: &[(&str, &str)], keys: &[(&str, &[&str])]| {
+        let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let changes = Changes {
+            choices: choices.iter().map(|(name, law)| ((*name).to_owned(), (*law).to_owned())).collect(),
+            keys: keys.iter().map(|(name, key)| ((*name).to_owned(), text(key))).collect(),
+        };
+        Workload::find("order-entry", &changes).map_err(|error| error.to_string())
+    };
+    assert!(with(&[("item", "uniform")], &[("stock", &["item", "warehouse"])]).is_ok());
+    let error = with(&[("items", "uniform")], &[]).expect_err("there is none");
+    assert!(error.contains("is no choice of the workload; use one of customer, item"), "{error}");
+    let error = with(&[], &[("stock", &["item"])]).expect_err("it lacks one");
+    assert!(error.contains("put warehouse, item into another order"), "{error}");
+    let error = Workload::find("tpcc", &Changes::default()).expect_err("there is none").to_string();
+    assert!(error.contains("use one of order-entry"), "{error}");
+}
+
+#[test]
+fn every_workload_of_the_catalogue_is_sound_and_has_sources() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/workloads");
+    for entry in std::fs::read_dir(dir).expect("the catalogue is beside the crate") {
+        let path = entry.expect("readable").path();
+        let id = path.file_stem().expect("it has a name").to_string_lossy().into_owned();
+        let workload =
+            Workload::find(&id, &Changes::default()).expect("it is embedded under its file's name");
+        for (what, _, source) in &workload.sources {
+            assert!(source.len() >= 10, "{id}: {what} has no source");
+        }
+    }
+}

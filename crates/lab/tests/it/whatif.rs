@@ -1,0 +1,127 @@
+//! Alternatives to a database's array: files that say them, and what small ones give.
+
+use tier0_lab::whatif::{WhatIf, answer, figures};
+
+/// Two disks that an order-entry database keeps busy, and a flash drive.
+const SMALL: &str = r#"
+title = "small"
+
+[database]
+workload = "order-entry"
+engine = "sql-server-2008"
+scale = 4
+buffer = "32MiB"
+users = 8
+log_size = "64MiB"
+
+[host]
+cores = 2
+transaction_ms = 0.5
+io_us = 20
+
+[run]
+warm_up = "1s"
+measured = "10s"
+
+[[system.drive]]
+name = "disk{n}"
+count = 2
+model = "fc-15k-300gb"
+
+[[system.drive]]
+name = "cache"
+model = "cx4-write-cache"
+
+[[system.pool]]
+name = "pool0"
+drives = ["disk*"]
+raid = "raid1"
+set_size = 2
+log = "64MiB"
+log_drives = ["cache"]
+
+[[system.volume]]
+name = "data"
+size = "1GiB"
+
+[[alternative]]
+name = "all in memory"
+database.buffer = "1GiB"
+
+[[alternative]]
+name = "flash"
+[[alternative.system.drive]]
+name = "disk{n}"
+model = "efd-73gb"
+"#;
+
+fn parse(text: &str) -> Result<WhatIf, String> {
+    WhatIf::parse(text, "mine.toml").map_err(|error| error.to_string())
+}
+
+#[test]
+fn more_memory_and_flash_bring_what_disks_hold_back() {
+    let whatif = parse(SMALL).expect("a sound file");
+    let reports = whatif.run(2, &|_| {}).expect("it runs");
+    let figures = figures(&whatif, &reports);
+    let [now, memory, flash] = &figures[..] else { panic!("three cases: {figures:?}") };
+    assert!(now.limit.contains("drives"), "{now:?}");
+    assert!(now.reads_per_transaction > 1.0 && now.read_ms > 3.0, "{now:?}");
+    assert!(memory.over_now > 3.0 && memory.reads_per_transaction < 0.5, "{memory:?}");
+    assert!(flash.over_now > 2.0 && flash.read_ms < 0.5 * now.read_ms, "{now:?} {flash:?}");
+    // The same transactions need the same reads, whatever reads them.
+    let ratio = flash.reads_per_transaction / now.reads_per_transaction;
+    assert!((0.8..1.25).contains(&ratio), "{now:?} {flash:?}");
+    let words = answer(&whatif, &reports);
+    assert!(words[0].starts_with("now: ") && words[1].starts_with("all in memory: "), "{words:?}");
+    let again = whatif.run(1, &|_| {}).expect("it runs");
+    assert_eq!(
+        format!("{:?}", again[2].database),
+        format!("{:?}", reports[2].database),
+        "a seed gives the same"
+    );
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (old, new, told) in [
+        ("scale = 4", "scale = 40", "volume \"data\" has 1GiB, and what lies on it needs"),
+        ("scale = 4", "scale = -4", "now: database.scale is out of range"),
+        ("users = 8", "user = 8", "now: unknown field `user`"),
+        (
+            "workload = \"order-entry\"",
+            "workload = \"tpcc\"",
+            "there is no workload \"tpcc\"; use one of order-entry",
+        ),
+        (
+            "engine = \"sql-server-2008\"",
+            "engine = \"db4\"",
+            "there is no database engine \"db4\"; use one of",
+        ),
+        (
+            "users = 8",
+            "users = 8\nplace = { stock = \"fast\" }",
+            "there is no volume \"fast\"; use some of data",
+        ),
+        ("users = 8", "users = 8\nplace = { stok = \"data\" }", "\"stok\" is no object of the workload"),
+        ("users = 8", "users = 8\nthink = \"soon\"", "database.think: "),
+        ("cores = 2", "cores = 0", "host.cores is out of range"),
+        ("raid = \"raid1\"", "raid = \"raid7\"", "now: system."),
+        ("database.buffer = \"1GiB\"", "", "alternative \"all in memory\" changes nothing"),
+        ("name = \"flash\"", "name = \"all in memory\"", "two alternatives named"),
+        ("name = \"flash\"\n", "", "alternative 2 has no name"),
+        ("[host]", "[hots]", "now: unknown field `hots`"),
+        ("title = \"small\"", "title = ", "mine.toml, line 2"),
+    ] {
+        assert!(SMALL.contains(old), "{old}");
+        let error = parse(&SMALL.replacen(old, new, 1)).expect_err(new);
+        assert!(error.contains(told), "{new:?}: {error}");
+    }
+}
+
+#[test]
+fn the_example_can_be_run() {
+    let text = include_str!("../../../../studies/whatif-example.toml");
+    let whatif = WhatIf::parse(text, "studies/whatif-example.toml").expect("a sound file");
+    assert!(whatif.cases.len() > 3);
+}
