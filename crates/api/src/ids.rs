@@ -98,6 +98,7 @@ ids! {
         HostsRefused = "hosts-refused", "Hosts get errors, because the pool has waited too long for drives or for space.", "Bring the drives back, or free space under them.";
         PoolGrown = "pool-grown", "Sets were added to the pool after columns had moved.", "Nothing.";
         VolumeMigrated = "volume-migrated", "All of a volume lies in the group to which it was migrated.", "Nothing.";
+        GroupRemoved = "group-removed", "A group of sets has left the pool, and its drives hold nothing of its data.", "Remove its drives.";
         GrowthStuck = "growth-stuck", "The pool cannot grow now, because no column can move.", "Look for drives that are out of service, then grow the pool again.";
         GrowthFailed = "growth-failed", "The pool could not grow.", "Remove the cause, then grow the pool again.";
         SpaceFilling = "space-filling", "The pool, or a group of its sets, has reached a fill level of which the administrator wants to know.", "Add drives, or discard data.";
