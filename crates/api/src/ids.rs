@@ -131,6 +131,7 @@ ids! {
         DriveFull = "drive-full", "The file system or the thin device of a drive has no free space. Writes to the drive wait.", "Free space there.";
         DrivesUnverified = "drives-unverified", "Drives were brought back or overwritten, and no scrub has verified them since.", "Keep the other drives in service until the scrub has ended.";
         DriveCannotLeave = "drive-cannot-leave", "A drive that is to leave has contents for which no other drive has space.", "Add a drive, or keep this one.";
+        GroupCannotLeave = "group-cannot-leave", "A group that is to leave has contents for which the groups of their volumes have no space.", "Add drives to those groups, or let this one stay.";
         DriveFileDeleted = "drive-file-deleted", "The file of a drive was deleted while the server has it open.", "Do not stop the server. Replace the drive.";
         DriveCutShort = "drive-cut-short", "A file or device of a drive became smaller.", "Restore its size and scrub the pool, or replace the drive.";
         DriveFileMoved = "drive-file-moved", "The file of a drive is no longer at its path.", "Move it back, or correct the array file.";

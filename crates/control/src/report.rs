@@ -105,6 +105,7 @@ impl Control {
         found.look_at_lost_drives(&state, gone, sets.degraded == 0 && log.copies >= log.copies_wanted);
         found.look_at_unverified(&state, core);
         found.look_at_leaving(&state, core);
+        found.look_at_leaving_groups(&state);
         found.look_at_misplaced(&state);
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());

@@ -8,7 +8,9 @@ use tier0_description::Description;
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 
-use crate::rig::{Drives, MIB, disks_and_flash, done, expect, pool, refused, volume, write};
+use crate::rig::{
+    Drives, MIB, create_volume, disks_and_flash, done, expect, pool, refused, try_write, volume, write,
+};
 
 /// Extents of the volume that are written.
 const EXTENTS: u64 = 8;
@@ -133,6 +135,8 @@ fn a_group_leaves_under_writes_and_over_crashes_and_its_drives_follow() {
             lend(&world, &engine, 1).await;
             done(&engine, rate(ByteCount::kib(512))).await;
             let told = done(&engine, leave("flash")).await;
+            let early = refused(&engine, remove("f0")).await;
+            assert!(early.contains("wait until the group has left"), "{early}");
             assert!(told.contains("8MiB") && told.contains("f0, f1"), "{told}");
             assert!(done(&engine, leave("flash")).await.contains("leaving already"));
             let is_over = Cell::new(false);
@@ -278,6 +282,21 @@ fn what_stands_against_it_is_told_at_once() {
         done(&engine, leave("flash")).await;
         let told = refused(&engine, leave("disks")).await;
         assert!(told.contains("remove-group flash --cancel"), "{told}");
+        // What comes home later finds a full group, and that is told.
+        let reserve = tier0_api::Reserve::Bytes(ByteCount(0));
+        done(&engine, AdminRequest::PoolReserve { pool: None, reserve }).await;
+        done(&engine, create_volume("grown", ByteCount::mib(free), true)).await;
+        let grown = volume(&engine, "grown");
+        for extent in 0..free {
+            if try_write(&world, &grown, extent * MIB, 8, 1).await.is_err() {
+                break;
+            }
+        }
+        until(&world, &engine, "that it is stuck", |pool| {
+            let problems = pool.problems.join("; ");
+            problems.contains("is to leave and cannot") && problems.contains("--group disks")
+        })
+        .await;
         // Nothing new comes to it.
         let migrate = AdminRequest::VolumeMigrate { volume: "lun0".into(), group: "flash".into() };
         assert!(refused(&engine, migrate).await.contains("is leaving"));

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tier0_api::EventKind;
+use tier0_api::{EventKind, FindingKind};
 use tier0_description::names::quoted;
 use tier0_pool::{MetaRecord, Place, Placement, PoolState};
 use tier0_units::{ByteCount, SECTOR_BYTES};
@@ -20,6 +20,7 @@ use super::{TierPool, Tiering};
 use crate::admin::AdminError;
 use crate::context::{Done, TURN};
 use crate::pool::ALL_PLACES;
+use crate::report::Findings;
 use crate::volumes::migrate::slots_in;
 
 impl Tiering {
@@ -262,6 +263,23 @@ impl TierPool {
 
     fn bytes_of_slots(&self, slots: u64) -> ByteCount {
         ByteCount(slots * self.metadata.state().geometry().extent_sectors * SECTOR_BYTES)
+    }
+}
+
+impl Findings {
+    /// Groups that are to leave and cannot, because the groups of the volumes whose extents lie there are full.
+    pub(crate) fn look_at_leaving_groups(&mut self, state: &PoolState) {
+        for group in state.groups_that_leave() {
+            let guests = state.volumes().filter(|volume| {
+                volume.thin && state.away_of(volume.number).any(|(other, _)| other == group)
+            });
+            let homes: BTreeSet<u32> = guests.map(|volume| volume.group).collect();
+            let is_full = |home: &u32| state.room_in(*home) + state.lent_to_tier(*home) == 0;
+            let full = homes.into_iter().filter(is_full).filter_map(|home| state.name_of_group(home));
+            let full: Vec<String> = full.map(str::to_owned).collect();
+            let Some(name) = state.name_of_group(group).filter(|_| !full.is_empty()) else { continue };
+            self.add(FindingKind::GroupCannotLeave { group: name.to_owned(), full });
+        }
     }
 }
 
