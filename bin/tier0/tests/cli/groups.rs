@@ -260,12 +260,15 @@ fn a_group_leaves_with_its_drives_and_another_one_gets_its_name() {
     load(&served.uri, &["--read", "50", "--ios", "200"]);
     wait_until("the group has left", || group(array, "flash").is_none());
     wait_until("it is told", || succeed(&["events", array]).contains("group \"flash\" has left it"));
-    assert!(!succeed(&["config", array]).contains("name = \"flash\""));
+    let between = file(at, "between.toml", &succeed(&["config", array]));
+    assert!(!contents(at)["between.toml"].contains("name = \"flash\""));
     refuse(&["pool", "remove-group", array, "disks"], 2, &["only one", "tier0 pool add-group"]);
     refuse(&["volume", "migrate", array, "lun0", "--group", "flash"], 2, &["no group \"flash\""]);
 
     // A file that names it starts the array, with a warning.
     served.kill();
+    let checked = run(&["check", text(&between)]);
+    assert_eq!((checked.code, checked.stdout.contains("flash")), (Some(0), false), "{}", checked.stdout);
     let checked = run(&["check", text(&config)]);
     let told = format!("{}{}", checked.stdout, checked.stderr);
     assert_eq!(checked.code, Some(0), "{told}");
