@@ -299,5 +299,28 @@ fn a_group_leaves_with_its_drives_and_another_one_gets_its_name() {
     succeed(&["pool", "remove-group", array, "disks"]);
     wait_until("the disks have left", || group(array, "disks").is_none());
     load(&served.uri, &["--read", "50", "--ios", "200"]);
+    // The log has no room elsewhere, so not all of them can go.
+    let refused = ["disk0", "disk1", "disk2", "disk3"].into_iter().find_map(|disk| {
+        let asked = run(&["drive", "remove", array, disk, "--yes"]);
+        let is_gone = || !status(array)["pools"][0]["drives"].to_string().contains(&format!("\"{disk}\""));
+        match asked.code {
+            Some(0) => {
+                wait_until("the disk has left", is_gone);
+                None
+            }
+            code => Some((code, asked.stderr.replace('\n', " "))),
+        }
+    });
+    let (code, told) = refused.expect("one is refused");
+    assert!(code == Some(2) && told.contains("copy of the write log needs"), "{told}");
+    served.stop();
+    // The file of before there were groups describes sets that have left.
+    let first = at.join("array.toml");
+    let checked = run(&["check", text(&first)]);
+    let told = format!("{}{}", checked.stdout, checked.stderr);
+    assert_eq!(checked.code, Some(0), "{told}");
+    assert!(told.contains("describes for pool \"pool0\" have left it"), "{told}");
+    let served = Served::start(&first, at);
+    load(&served.uri, &["--read", "100", "--ios", "200"]);
     served.stop();
 }

@@ -48,10 +48,14 @@ impl Tiering {
         self.space.recall_slot_reserves(number).await;
         core.begin_round();
         core.homing.notify_all();
+        let moves = match used.0 {
+            0 => String::new(),
+            _ => format!("{used:#} move to the groups of their volumes, then "),
+        };
         let log = core.log_on_drives_of(group);
         Ok(format!(
-            "group {name} leaves pool {}: {used:#} move to the groups of their volumes, then its drives hold nothing and can be removed \
-             (tier0 drive remove){log}; \"tier0 status\" shows what is left, and --cancel lets it stay",
+            "group {name} leaves pool {}: {moves}its drives hold none of the pool's data and can be removed (tier0 drive remove){log}; \
+             \"tier0 status\" shows what is left, and --cancel lets it stay",
             core.name
         ))
     }
