@@ -231,6 +231,9 @@ pub enum EventKind {
         volume: String,
         group: String,
     },
+    GroupRemoved {
+        group: String,
+    },
     GrowthStuck,
     GrowthFailed {
         error: String,
@@ -481,6 +484,7 @@ impl EventKind {
             EventKind::HostsRefused { .. } => EventId::HostsRefused,
             EventKind::PoolGrown { .. } => EventId::PoolGrown,
             EventKind::VolumeMigrated { .. } => EventId::VolumeMigrated,
+            EventKind::GroupRemoved { .. } => EventId::GroupRemoved,
             EventKind::GrowthStuck => EventId::GrowthStuck,
             EventKind::GrowthFailed { .. } => EventId::GrowthFailed,
             EventKind::Space { level: SpaceLevel::Full, .. } => EventId::SpaceFull,
@@ -558,6 +562,7 @@ impl EventKind {
             | EventKind::PoolResumed { .. }
             | EventKind::PoolGrown { .. }
             | EventKind::VolumeMigrated { .. }
+            | EventKind::GroupRemoved { .. }
             | EventKind::SpaceAvailable { .. } => Severity::Info,
         }
     }

@@ -41,6 +41,9 @@ pub struct PoolFacts {
     /// The groups of its sets where they have names; none where all sets are as above.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set_groups: Vec<GroupFacts>,
+    /// The groups that have left it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone_groups: Vec<GroupFacts>,
     /// Its drives, those that are lost included.
     pub drives: Vec<DriveFacts>,
     /// Its volumes.

@@ -95,6 +95,10 @@ pub enum FindingKind {
         lacks: String,
         add_to: AddTo,
     },
+    GroupCannotLeave {
+        group: String,
+        full: Vec<String>,
+    },
     DriveFileDeleted {
         path: PathBuf,
         is_replaced: bool,
@@ -219,6 +223,7 @@ impl FindingKind {
             FindingKind::DriveFull { .. } => FindingId::DriveFull,
             FindingKind::DrivesUnverified { .. } => FindingId::DrivesUnverified,
             FindingKind::DriveCannotLeave { .. } => FindingId::DriveCannotLeave,
+            FindingKind::GroupCannotLeave { .. } => FindingId::GroupCannotLeave,
             FindingKind::DriveFileDeleted { .. } => FindingId::DriveFileDeleted,
             FindingKind::DriveCutShort { .. } => FindingId::DriveCutShort,
             FindingKind::DriveFileMoved(_) => FindingId::DriveFileMoved,
@@ -260,6 +265,7 @@ impl FindingKind {
             | FindingKind::DriveSuspect { .. }
             | FindingKind::DrivesUnverified { .. }
             | FindingKind::DriveCannotLeave { .. }
+            | FindingKind::GroupCannotLeave { .. }
             | FindingKind::DriveFileMoved(_)
             | FindingKind::ColumnsMisplaced { .. }
             | FindingKind::SparesLacking { .. }

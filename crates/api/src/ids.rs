@@ -98,6 +98,7 @@ ids! {
         HostsRefused = "hosts-refused", "Hosts get errors, because the pool has waited too long for drives or for space.", "Bring the drives back, or free space under them.";
         PoolGrown = "pool-grown", "Sets were added to the pool after columns had moved.", "Nothing.";
         VolumeMigrated = "volume-migrated", "All of a volume lies in the group to which it was migrated.", "Nothing.";
+        GroupRemoved = "group-removed", "A group of sets has left the pool, and its drives hold nothing of its data.", "Remove its drives.";
         GrowthStuck = "growth-stuck", "The pool cannot grow now, because no column can move.", "Look for drives that are out of service, then grow the pool again.";
         GrowthFailed = "growth-failed", "The pool could not grow.", "Remove the cause, then grow the pool again.";
         SpaceFilling = "space-filling", "The pool, or a group of its sets, has reached a fill level of which the administrator wants to know.", "Add drives, or discard data.";
@@ -130,6 +131,7 @@ ids! {
         DriveFull = "drive-full", "The file system or the thin device of a drive has no free space. Writes to the drive wait.", "Free space there.";
         DrivesUnverified = "drives-unverified", "Drives were brought back or overwritten, and no scrub has verified them since.", "Keep the other drives in service until the scrub has ended.";
         DriveCannotLeave = "drive-cannot-leave", "A drive that is to leave has contents for which no other drive has space.", "Add a drive, or keep this one.";
+        GroupCannotLeave = "group-cannot-leave", "A group that is to leave has contents for which the groups of their volumes have no space.", "Add drives to those groups, or let this one stay.";
         DriveFileDeleted = "drive-file-deleted", "The file of a drive was deleted while the server has it open.", "Do not stop the server. Replace the drive.";
         DriveCutShort = "drive-cut-short", "A file or device of a drive became smaller.", "Restore its size and scrub the pool, or replace the drive.";
         DriveFileMoved = "drive-file-moved", "The file of a drive is no longer at its path.", "Move it back, or correct the array file.";

@@ -75,6 +75,16 @@ pub enum AdminRequest {
         #[serde(default)]
         force: bool,
     },
+    /// Has a group of RAID sets leave its pool: what lies in it moves to the groups of its volumes, then its drives hold nothing.
+    PoolRemoveGroup {
+        /// The pool.
+        pool: Option<String>,
+        /// The group.
+        group: String,
+        /// Whether a group that is leaving is to stay after all.
+        #[serde(default)]
+        cancel: bool,
+    },
     /// Takes back a drive that was lost and answers again.
     DriveRejoin {
         /// The drive's name.

@@ -176,6 +176,9 @@ pub struct GroupStatus {
     pub used_bytes: u64,
     /// What thick volumes have reserved and not used.
     pub reserved_bytes: u64,
+    /// Whether it is leaving the pool: what extents have of it is still to move.
+    #[serde(default)]
+    pub leaving: bool,
     /// Its part of the write log, where it has one of its own.
     #[serde(default)]
     pub log: Option<LaneStatus>,

@@ -106,7 +106,8 @@ fn cut(
 ) -> Result<Option<LogPlacement>, String> {
     let LogPlacement { rings, lanes } = state.log();
     let has_parts = state.log().shards() == shards;
-    let groups = state.groups().len() as u32;
+    // One that is gone needs no lane, but those behind it keep their numbers.
+    let groups = state.groups_there().last().map_or(1, |(last, _)| last + 1);
     if has_parts && (rings.is_empty() || *lanes >= groups) {
         return Ok(None);
     }

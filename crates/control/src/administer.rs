@@ -148,6 +148,12 @@ impl Control {
                 let new = NewGroup { name, first_name, shape, drives };
                 self.add_group(pool.as_deref(), new, without_sets).await
             }
+            AdminRequest::PoolRemoveGroup { pool, group, cancel: false } => {
+                self.tiering.remove_group(pool.as_deref(), &group).await
+            }
+            AdminRequest::PoolRemoveGroup { pool, group, cancel: true } => {
+                self.tiering.keep_group(pool.as_deref(), &group).await
+            }
             AdminRequest::DriveReplace { drive, name, path, size, force, class } => {
                 let place = NewPlace { name, path, size, force, class: class.map(drive_class_of) };
                 self.membership.replace_drive(&drive, place).await

@@ -105,6 +105,7 @@ impl Control {
         found.look_at_lost_drives(&state, gone, sets.degraded == 0 && log.copies >= log.copies_wanted);
         found.look_at_unverified(&state, core);
         found.look_at_leaving(&state, core);
+        found.look_at_leaving_groups(&state);
         found.look_at_misplaced(&state);
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
@@ -341,8 +342,10 @@ pub(crate) fn lacking_groups(state: &PoolState) -> AddTo {
 
 /// How many drives any set may lose.
 pub(crate) fn sets_tolerance(pool: &Pool) -> u32 {
-    let tolerated = pool.shape.sets.shapes().map(|shape| match shape.layout.parities() {
-        0 => shape.layout.copies_per_unit() as u32 - 1,
+    let state = pool.metadata.state();
+    let layouts = state.groups_there().map(|(group, _)| pool.shape.layout_of(&state, group));
+    let tolerated = layouts.map(|layout| match layout.parities() {
+        0 => layout.copies_per_unit() as u32 - 1,
         parities => parities as u32,
     });
     tolerated.min().unwrap_or(0)
@@ -350,7 +353,7 @@ pub(crate) fn sets_tolerance(pool: &Pool) -> u32 {
 
 /// Levels and widths of the sets: "raid10 of 4", "raid10 of 4 and raid5 of 5".
 fn raid_words(state: &PoolState) -> String {
-    let mut words: Vec<String> = state.groups().iter().map(shape_words).collect();
+    let mut words: Vec<String> = state.groups_there().map(|(_, group)| shape_words(group)).collect();
     words.dedup();
     words.join(" and ")
 }
@@ -368,9 +371,11 @@ fn groups_status(state: &PoolState, parts: &[Part], reports: &[ShardReport]) -> 
         usable_bytes: part.space.usable.0,
         used_bytes: part.space.used.0,
         reserved_bytes: part.space.reserved.0,
+        leaving: !group.stays(),
         log: lane_status(state, number as usize, reports),
     };
-    (0..).zip(state.groups()).zip(parts).filter(|_| state.has_groups()).map(status).collect()
+    let there = (0..).zip(state.groups()).zip(parts).filter(|((_, group), _)| !group.is_gone());
+    there.filter(|_| state.has_groups()).map(status).collect()
 }
 
 /// What a group has of the log; none where it has no lane of its own.
@@ -401,9 +406,10 @@ fn together<'a>(lanes: impl Iterator<Item = &'a WriteBackStatus>) -> LaneStatus 
 }
 
 fn sets_status(pool: &Pool, state: &PoolState) -> SetsStatus {
-    let mut status = SetsStatus { count: u64::from(state.set_count()), ..SetsStatus::default() };
-    for set in 0..state.set_count() {
-        let sets = &pool.shape.sets;
+    let mut status = SetsStatus::default();
+    let sets = &pool.shape.sets;
+    for set in (0..state.set_count()).filter(|set| !sets.is_gone(SetIndex(*set))) {
+        status.count += 1;
         let columns = sets.columns(SetIndex(set));
         let rebuilding = sets.lacking_columns(SetIndex(set));
         let moving = sets.rebuilding_columns(SetIndex(set)) - rebuilding;

@@ -273,6 +273,7 @@ mod tests {
             log_bytes: 1 << 20,
             log_parts: 1,
             set_groups: Vec::new(),
+            gone_groups: Vec::new(),
             drives,
             volumes: Vec::new(),
             cache: CacheSwitches::default(),

@@ -35,15 +35,18 @@ impl Description {
                 findings.push(Finding::Refused(error.to_string()));
                 continue;
             };
-            let known: Vec<(String, RaidRecord)> = actual.pools[place]
-                .groups
-                .iter()
-                .map(|group| (group.name.clone(), record_of(&group.raid)))
-                .collect();
-            if let Err(error) = check_same_shape(pool, &known) {
+            let known = KnownGroups {
+                there: actual.pools[place]
+                    .groups
+                    .iter()
+                    .map(|group| (group.name.clone(), record_of(&group.raid)))
+                    .collect(),
+                gone: facts.iter().filter(|one| one.name == pool.name).flat_map(gone_groups).collect(),
+            };
+            if let Err(error) = known.check_same_shape(pool) {
                 findings.push(Finding::Refused(error.to_string()));
             }
-            findings.extend(groups_not_in_file(pool, &known).into_iter().map(Finding::Told));
+            findings.extend(known.differences(pool).into_iter().map(Finding::Told));
             findings.extend(
                 self.vain_fields(number, &actual, place, &lost_in(facts)).into_iter().map(Finding::Told),
             );
@@ -464,52 +467,99 @@ pub fn not_in_file(volume: &str, size: SectorCount) -> String {
     )
 }
 
-/// What the description says of the shape of a pool's sets must be what they are: by group, its name and shape. A pool may have
-/// more groups, which were added since; one that the description does not name is the first.
-///
-/// # Errors
-/// [`Mismatch::Changed`].
-pub fn check_same_shape(pool: &PoolDescription, known: &[(String, RaidRecord)]) -> Result<(), Mismatch> {
-    let wanted: Vec<(String, RaidRecord)> =
-        pool.groups.iter().map(|group| (group.name.clone(), record_of(&group.raid))).collect();
-    let words = |groups: &[(String, RaidRecord)]| {
-        let of_group = |(name, raid): &(String, RaidRecord)| {
-            let unit = SectorCount(u64::from(raid.stripe_unit_sectors)).bytes();
-            let sets = format!("{} sets of {} drives with stripe units of {unit}", raid.level, raid.set_size);
-            if name.is_empty() { sets } else { format!("group {name:?}: {sets}") }
-        };
-        groups.iter().map(of_group).collect::<Vec<_>>().join(", ")
-    };
-    let is_same = |(name, raid): &(String, RaidRecord)| match name.is_empty() {
-        true => known.first().is_some_and(|(_, first)| first == raid),
-        false => known.iter().any(|(other, shape)| other == name && shape == raid),
-    };
-    if wanted.iter().all(is_same) {
-        return Ok(());
-    }
-    Err(Mismatch::Changed { pool: pool.name.clone(), fact: words(known), wanted: words(&wanted) })
+/// The groups of a pool's sets: names and shapes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownGroups {
+    /// Those that it has, one without a name if it has only that.
+    pub there: Vec<(String, RaidRecord)>,
+    /// Those that have left it.
+    pub gone: Vec<(String, RaidRecord)>,
 }
 
-/// The groups of these names that a description of a pool does not have, each in a sentence.
-pub fn groups_not_in_file(pool: &PoolDescription, known: &[(String, RaidRecord)]) -> Vec<String> {
-    // The first is the one that is described without a name.
-    let is_described = |(place, name): &(usize, &String)| {
-        let names_it = |group: &GroupDescription| match group.name.is_empty() {
-            true => *place == 0,
-            false => group.name == **name,
+impl KnownGroups {
+    /// What the description says of the shape of a pool's sets must be what they are: by group, its name and shape. A pool may have
+    /// more groups, which were added since, or lack some that have left it; one that the description does not name is the first.
+    ///
+    /// # Errors
+    /// [`Mismatch::Changed`].
+    pub fn check_same_shape(&self, pool: &PoolDescription) -> Result<(), Mismatch> {
+        if pool.groups.iter().all(|group| self.is_there(group) || self.is_gone(group)) {
+            return Ok(());
+        }
+        let words = |groups: &[(String, RaidRecord)]| {
+            let of_group = |(name, raid): &(String, RaidRecord)| {
+                let unit = SectorCount(u64::from(raid.stripe_unit_sectors)).bytes();
+                let sets =
+                    format!("{} sets of {} drives with stripe units of {unit}", raid.level, raid.set_size);
+                if name.is_empty() { sets } else { format!("group {name:?}: {sets}") }
+            };
+            groups.iter().map(of_group).collect::<Vec<_>>().join(", ")
         };
-        pool.groups.iter().any(names_it)
-    };
-    let all = known.iter().map(|(name, _)| name).enumerate();
-    let missing = all.filter(|group| !is_described(group));
-    missing
-        .map(|(_, name)| {
+        let wanted: Vec<(String, RaidRecord)> =
+            pool.groups.iter().map(|group| (group.name.clone(), record_of(&group.raid))).collect();
+        Err(Mismatch::Changed { pool: pool.name.clone(), fact: words(&self.there), wanted: words(&wanted) })
+    }
+
+    /// The groups that a description of a pool does not have, and those that have left the pool, each in a sentence.
+    pub fn differences(&self, pool: &PoolDescription) -> Vec<String> {
+        // The first is the one that is described without a name.
+        let is_described = |(place, name): &(usize, &String)| {
+            let names_it = |group: &GroupDescription| match group.name.is_empty() {
+                true => *place == 0 && self.is_there(group),
+                false => group.name == **name,
+            };
+            pool.groups.iter().any(names_it)
+        };
+        let all = self.there.iter().map(|(name, _)| name).enumerate();
+        let missing = all.filter(|group| !is_described(group)).map(|(_, name)| {
             format!(
                 "group {name:?} of pool {:?} is not in the array file; \"tier0 config\" prints the file with it",
                 pool.name
             )
-        })
-        .collect()
+        });
+        let gone = pool.groups.iter().filter(|group| !self.is_there(group) && self.is_gone(group));
+        let left = gone.map(|group| match group.name.is_empty() {
+            true => format!(
+                "the sets that the array file describes for pool {:?} have left it; \"tier0 config\" prints the file without them",
+                pool.name
+            ),
+            false => format!(
+                "group {:?} of the array file has left pool {:?}; \"tier0 config\" prints the file without it",
+                group.name, pool.name
+            ),
+        });
+        missing.chain(left).collect()
+    }
+
+    fn is_there(&self, group: &GroupDescription) -> bool {
+        let raid = record_of(&group.raid);
+        match group.name.is_empty() {
+            true => self.there.first().is_some_and(|(_, first)| *first == raid),
+            false => self.there.iter().any(|(name, shape)| *name == group.name && *shape == raid),
+        }
+    }
+
+    fn is_gone(&self, group: &GroupDescription) -> bool {
+        let raid = record_of(&group.raid);
+        let is_taken = self.there.iter().any(|(name, _)| *name == group.name);
+        let is_it = |(name, shape): &(String, RaidRecord)| {
+            *shape == raid && (group.name.is_empty() || *name == group.name)
+        };
+        !is_taken && self.gone.iter().any(is_it)
+    }
+}
+
+/// The groups that have left a pool, with their shapes.
+fn gone_groups(pool: &PoolFacts) -> impl Iterator<Item = (String, RaidRecord)> {
+    pool.gone_groups.iter().map(|group| {
+        let raid = RaidRecord {
+            level: group.raid.clone(),
+            set_size: group.set_size as u32,
+            groups: group.groups as u32,
+            stripe_unit_sectors: (group.stripe_unit_bytes / SECTOR_BYTES) as u32,
+        };
+        (group.name.clone(), raid)
+    })
 }
 
 /// A path as the file system knows it.

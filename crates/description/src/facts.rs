@@ -40,6 +40,8 @@ pub struct PoolFacts {
     pub log_parts: usize,
     /// The groups of its sets where they have names; none where all sets are as above.
     pub set_groups: Vec<GroupFacts>,
+    /// The groups that have left it.
+    pub gone_groups: Vec<GroupFacts>,
     /// Its drives, those that are lost included.
     pub drives: Vec<DriveFacts>,
     /// Its volumes.
@@ -183,7 +185,8 @@ impl PoolFacts {
                 .min()
                 .unwrap_or(0),
         };
-        let set_groups = (0..).zip(state.groups()).filter(|_| state.has_groups()).map(group).collect();
+        let set_groups = state.groups_there().filter(|_| state.has_groups()).map(group).collect();
+        let gone_groups = (0..).zip(state.groups()).filter(|(_, group)| group.is_gone()).map(group).collect();
         PoolFacts {
             name: state.name().to_owned(),
             raid: raid.level.clone(),
@@ -198,6 +201,7 @@ impl PoolFacts {
             log_bytes: there().map(|(place, _)| log_bytes(place)).max().unwrap_or(0),
             log_parts: state.log().shards(),
             set_groups,
+            gone_groups,
             drives: there().map(drive).collect(),
             volumes: state
                 .volumes()

@@ -1,7 +1,7 @@
 //! A group of sets that a pool is to have besides those that it has.
 
 use tier0_description::shape::record_of;
-use tier0_pool::{PoolState, SetGroup};
+use tier0_pool::{GroupStage, PoolState, SetGroup};
 use tier0_raid::layout::{Layout, RaidConfig};
 use tier0_units::SectorCount;
 
@@ -28,6 +28,7 @@ pub fn new_group(
         raid: record_of(raid),
         slots_per_set: slots_per_set(state.name(), &layout, sizes, geometry.checksums)?,
         spare_chunklets,
+        stage: GroupStage::Stays,
     };
     let least = ring_sectors_min(std::slice::from_ref(&group));
     match state.log().copies().map(|copy| copy.sectors).min() {

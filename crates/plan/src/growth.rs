@@ -43,7 +43,7 @@ pub fn plan_growth(state: &PoolState, group: Option<u32>, change_bytes_max: usiz
     let busy: BTreeSet<u32> =
         lacking.chain(state.rebuilds().map(|(set, ..)| set)).map(|set| state.group_number_of(set)).collect();
     let groups: Vec<u32> =
-        (0..state.groups().len() as u32).filter(|own| group.is_none_or(|one| one == *own)).collect();
+        state.groups_that_stay().filter(|own| group.is_none_or(|one| one == *own)).collect();
     if groups.iter().all(|group| busy.contains(group)) {
         return Err(
             "sets are degraded, rebuilding, or being evacuated, which needs free chunklets; wait until that \

@@ -55,7 +55,7 @@ pub fn levels_of(state: &PoolState, groups: &BTreeSet<u32>) -> String {
 /// The levels of a pool's groups, each once: "raid10", "raid10 and raid5".
 pub fn levels(state: &PoolState) -> String {
     let mut levels: Vec<&str> = Vec::new();
-    for group in state.groups() {
+    for (_, group) in state.groups_there() {
         if !levels.contains(&group.raid.level.as_str()) {
             levels.push(&group.raid.level);
         }
@@ -63,13 +63,13 @@ pub fn levels(state: &PoolState) -> String {
     levels.join(" and ")
 }
 
-/// The smallest region for a ring of a pool's write log, in sectors: enough for the group that needs most.
+/// The smallest region for a ring of a pool's write log, in sectors: enough for the group that needs most, of those that there are.
 pub fn ring_sectors_min(groups: &[SetGroup]) -> u64 {
     let of_group = |group: &SetGroup| {
         let (parity_columns, row_pages) = row_kind(group);
         tier0_cache::ring_sectors_min(parity_columns, row_pages)
     };
-    groups.iter().map(of_group).max().unwrap_or(0)
+    groups.iter().filter(|group| !group.is_gone()).map(of_group).max().unwrap_or(0)
 }
 
 /// Parity columns and data pages of a group's rows.

@@ -8,11 +8,12 @@ use tier0_description::{GroupDescription, PoolDescription, VolumeDescription};
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
     CacheSwitches, Ceilings, ChunkletAddress, Chunklets, DriveClass, FlashCacheDevice, FlashCachePlacement,
-    GROUPS_MAX, Geometry, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord, MetadataArea,
-    Placement, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume, WEIGHT_DEFAULT,
+    GROUPS_MAX, Geometry, GroupStage, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord,
+    MetadataArea, Placement, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
+    WEIGHT_DEFAULT,
 };
 use tier0_raid::layout::Layout;
-use tier0_raid::set::{JoiningSets, RaidSets, SetIndex, SetShape, SlotMap};
+use tier0_raid::set::{JoiningSets, NOWHERE, RaidSets, SetIndex, SetShape, SlotMap};
 use tier0_units::{SECTOR_BYTES, SectorCount, SlotRef, WriteCache, counted};
 use tier0_world::{PlantedBug, planted};
 use uuid::Uuid;
@@ -104,6 +105,7 @@ impl NewPool<'_> {
                     pool.checksums,
                 )?,
                 spare_chunklets: spares.div_ceil(group.drives.len().max(1) as u64),
+                stage: GroupStage::Stays,
             });
         }
         let first = &groups[0];
@@ -368,7 +370,7 @@ pub fn new_volume(state: &PoolState, volume: &VolumeDescription, id: Uuid) -> Ve
         thin: volume.thin,
         write_cache: volume.write_cache.unwrap_or(WriteCache::Durable),
         read_cache: volume.read_cache.unwrap_or(true),
-        group: group_of(state, volume).unwrap_or(0),
+        group: group_of(state, volume).unwrap_or(state.default_group()),
         branch: None,
     });
     records.extend(MetaRecord::limit(number, Ceilings::default(), volume.ceilings));
@@ -396,12 +398,12 @@ pub fn switches_of(state: &PoolState, pool: &PoolDescription) -> Option<MetaReco
 
 /// The group of sets that a volume is to lie on.
 fn group_of(state: &PoolState, volume: &VolumeDescription) -> Result<u32, PlanError> {
-    let Some(name) = &volume.group else { return Ok(0) };
+    let Some(name) = &volume.group else { return Ok(state.default_group()) };
     state.group_named(name).ok_or_else(|| PlanError::NoGroup {
         volume: volume.name.clone(),
         group: name.clone(),
         pool: state.name().to_owned(),
-        known: quoted(state.groups().iter().map(|group| group.name.as_str())),
+        known: quoted(state.group_names()),
     })
 }
 
@@ -511,7 +513,7 @@ impl PoolShape {
             .into_iter()
             .chain(state.batches().iter().map(of_batch))
             .collect();
-        let sets = RaidSets::from_runs(&runs, geometry.chunklet_sectors, state.set_table())
+        let sets = RaidSets::from_runs(&runs, geometry.chunklet_sectors, &table_of(state))
             .map_err(|error| contradiction(error.to_string()))?
             .with_data_start(geometry.area.data_start_sectors);
         let slots =
@@ -561,6 +563,12 @@ impl PoolShape {
         }
     }
 
+    /// The sets of a group have no columns any more.
+    pub fn give_up(&self, state: &PoolState, group: u32) {
+        let own = self.sets.all().filter(|set| state.group_number_of(set.0) == group);
+        own.for_each(|set| self.sets.give_up(set));
+    }
+
     /// A slot is about to get an extent: nothing is stored in it, so a column that is being rebuilt has all of it.
     pub fn declare_fresh(&self, slot: u64) {
         if !self.sets.any_rebuilding() {
@@ -571,6 +579,20 @@ impl PoolShape {
             self.sets.set_rebuilt(set, column, self.slots.rows(slot));
         }
     }
+}
+
+/// The chunklets of all sets of a state, set after set; those of groups that are gone are nowhere.
+fn table_of(state: &PoolState) -> Vec<ChunkletAddress> {
+    let mut there = state.set_table().iter().copied();
+    let of_batch = |batch: &SetBatch| {
+        let group = &state.groups()[batch.group as usize];
+        let count = batch.sets as usize * group.raid.set_size as usize;
+        match group.is_gone() {
+            true => vec![NOWHERE; count],
+            false => there.by_ref().take(count).collect(),
+        }
+    };
+    state.batches().iter().flat_map(of_batch).collect()
 }
 
 fn joining_sets(batch: &SetBatch) -> JoiningSets {

@@ -37,6 +37,8 @@ pub(crate) const SWITCHES: u64 = 1 << 3;
 pub(crate) const FLASH_CACHE: u64 = 1 << 4;
 /// Incompatible, in checkpoints, without bytes: extents may lie in other groups than their volume's.
 pub(crate) const MIXED: u64 = 1 << 5;
+/// Incompatible, in checkpoints: groups are to leave, or have left.
+pub(crate) const STAGES: u64 = 1 << 6;
 /// What this code knows in superblocks.
 pub(crate) const IN_SUPERBLOCKS: Features =
     Features { compatible: STARTS | LOST_PAGES | LEFT | GIVEN_UP, incompatible: GROUPS, ..Features::NONE };
@@ -55,7 +57,7 @@ pub(crate) const WEIGHTS: u64 = 1 << 5;
 /// What it knows in checkpoints.
 pub(crate) const IN_CHECKPOINTS: Features = Features {
     compatible: LEFT_BEHIND | ROLES | DISPLACED | CEILINGS | PLACEMENTS | WEIGHTS,
-    incompatible: GROUPS | LANES | FAMILIES | SWITCHES | FLASH_CACHE | MIXED,
+    incompatible: GROUPS | LANES | FAMILIES | SWITCHES | FLASH_CACHE | MIXED | STAGES,
     ..Features::NONE
 };
 

@@ -38,7 +38,7 @@ pub use space::{Reserve, Space, SpaceRules, SpaceWarning};
 pub use state::{
     BitSet, Branch, CacheSwitches, Caching, Ceilings, CeilingsChange, Claim, ColumnMove, DriveClass,
     DriveRole, ExtentMap, FAMILY_VOLUMES_MAX, FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry,
-    LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PINS_MAX, Pin, Place,
-    Placement, PoolState, Rebuild, RebuildSource, Run, SetBatch, SetGroup, SetsToCome, SlotHome,
+    GroupStage, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, PINS_MAX,
+    Pin, Place, Placement, PoolState, Rebuild, RebuildSource, Run, SetBatch, SetGroup, SetsToCome, SlotHome,
     TEXT_BYTES_MAX, TierSettings, UnknownPlace, Volume, WEIGHT_DEFAULT, WEIGHT_MAX, is_weight,
 };

@@ -4,9 +4,9 @@ use tier0_units::{ExtentId, SlotRef, WriteCache};
 use uuid::Uuid;
 
 use crate::{
-    ChunkletAddress, DriveClass, ExtentRun, FlashCacheDevice, FlashCachePlacement, Geometry, LogCopy,
-    LogPlacement, LogRing, Member, MemberState, MetaRecord, MetadataArea, PoolState, RaidRecord, ScrubCursor,
-    SetGroup, Volume,
+    ChunkletAddress, DriveClass, ExtentRun, FlashCacheDevice, FlashCachePlacement, Geometry, GroupStage,
+    LogCopy, LogPlacement, LogRing, Member, MemberState, MetaRecord, MetadataArea, PoolState, RaidRecord,
+    ScrubCursor, SetGroup, Volume,
 };
 
 pub(crate) const CHUNKLET_SECTORS: u64 = 1024;
@@ -98,7 +98,13 @@ pub(crate) fn grouped() -> PoolState {
     let mut state = empty(4);
     state.name_first_group("fast").expect("a name");
     let raid = RaidRecord { level: "raid5".into(), set_size: 3, groups: 1, stripe_unit_sectors: 64 };
-    let slow = SetGroup { name: "slow".into(), raid, slots_per_set: 10, spare_chunklets: 2 };
+    let slow = SetGroup {
+        name: "slow".into(),
+        raid,
+        slots_per_set: 10,
+        spare_chunklets: 2,
+        stage: GroupStage::Stays,
+    };
     let joins = (4..8).map(|number| MetaRecord::MemberAdded(Member { group: 1, ..member(number) }));
     let columns = |drives: [u32; 3], index| drives.map(|drive| chunklet(drive, index));
     let sets = [

@@ -154,6 +154,8 @@ impl System for Array {
     }
 }
 
+/// The counter of pools that a group has left.
+const GROUPS_LEFT: &str = "array: pools that a group has left";
 /// What the groups of sets are called where there are two.
 const GROUPS: [&str; 2] = ["first", "second"];
 
@@ -332,7 +334,8 @@ impl RunningArray {
     /// Adds a drive, to one group after the other.
     async fn add(&self, drive: DriveHandle) -> Result<(), SystemError> {
         let (pool, _) = self.pool().await;
-        let group = pool.drives.len() % pool.groups.len().max(1);
+        let group = pool.groups.get(pool.drives.len() % pool.groups.len().max(1));
+        let group = group.and_then(|group| GROUPS.iter().position(|name| *name == group.name)).unwrap_or(0);
         let name = name_of(&drive).to_owned();
         let added = self.engine.add_drive_to((0, group as u32), &name, drive).await;
         added.map_err(|error| SystemError::Refused(error.to_string()))
@@ -481,6 +484,10 @@ impl Running for RunningArray {
                 let (volume, group) = (format!("v{volume}"), GROUPS[group as usize].to_owned());
                 self.ask(AdminRequest::VolumeMigrate { volume, group }).await
             }
+            Admin::RemoveGroup { group, cancel } => {
+                let group = GROUPS[group as usize].to_owned();
+                self.ask(AdminRequest::PoolRemoveGroup { pool: None, group, cancel }).await
+            }
             Admin::ShrinkVolume { name, sectors } => {
                 let size = ByteCount(sectors * SECTOR_BYTES);
                 self.ask(AdminRequest::VolumeShrink { volume: name, size, force: false }).await
@@ -502,6 +509,7 @@ impl Running for RunningArray {
             ("array: reads from flash", flash.hits),
             (LINES_FOUND, flash.loaded_lines),
             ("array: extents moved to another group", self.engine.extents_placed(0)),
+            (GROUPS_LEFT, u64::from(!pool.groups.is_empty() && pool.groups.len() < GROUPS.len())),
             ("array: extents moved by the tier", moves.promoted + moves.demoted),
             ("array: extents moved as placed", moves.placed),
             ("array: lines struck on flash", flash.struck),

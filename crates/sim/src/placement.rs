@@ -52,6 +52,8 @@ const PLACE_THINKS: u64 = 200;
 const PIN_SHARE: f64 = 0.3;
 /// And these for another group.
 const MIGRATE_SHARE: f64 = 0.25;
+/// And these have a group leave, and as many let one stay.
+const REMOVE_SHARE: f64 = 0.06;
 /// A pin lasts for up to so many seconds, or for ever.
 const PIN_SECONDS: u64 = 60;
 
@@ -69,7 +71,7 @@ pub(crate) fn check(session: &Session, status: &Status) -> Result<(), String> {
     Ok(())
 }
 
-/// Places volumes, and pins parts of them, until the users are done.
+/// Places volumes, pins parts of them, and has groups leave, until the users are done.
 pub(crate) async fn place_by_hand<R: Running>(life: Rc<Life<R>>) {
     let mut random = life.session.random(0x71e2);
     let pause = life.session.config.load.think.0.saturating_mul(PLACE_THINKS) as f64;
@@ -81,35 +83,65 @@ pub(crate) async fn place_by_hand<R: Running>(life: Rc<Life<R>>) {
         let volume = random.below(volumes.len() as u64) as usize;
         let place = PLACES[random.below(3) as usize];
         let share = random.unit();
-        let wish = if share < MIGRATE_SHARE {
-            Admin::MigrateVolume { volume, group: random.below(2) as u32 }
+        let wishes = if share < MIGRATE_SHARE {
+            vec![Admin::MigrateVolume { volume, group: random.below(2) as u32 }]
         } else if share < MIGRATE_SHARE + PIN_SHARE {
             let size = volumes[volume].sectors.0 * SECTOR_BYTES;
             let from = random.below(size);
             let bytes = from..from + 1 + random.below(size - from);
             let now_s = life.world.unix_s();
             let until_s = if random.chance(0.5) { 0 } else { now_s + 1 + random.below(PIN_SECONDS) };
-            Admin::PinVolume { volume, bytes, place, until_s }
+            vec![Admin::PinVolume { volume, bytes, place, until_s }]
+        } else if share < MIGRATE_SHARE + PIN_SHARE + REMOVE_SHARE {
+            let sizes = volumes.iter().map(|volume| volume.sectors.0 * SECTOR_BYTES);
+            leave(random.below(2) as u32, sizes)
+        } else if share < MIGRATE_SHARE + PIN_SHARE + 2.0 * REMOVE_SHARE {
+            vec![Admin::RemoveGroup { group: random.below(2) as u32, cancel: true }]
         } else {
-            Admin::PlaceVolume { volume, place }
+            vec![Admin::PlaceVolume { volume, place }]
         };
-        // Until it is answered either may be.
-        let places = matches!(wish, Admin::PlaceVolume { .. });
-        // Where a group has no disks a volume's place is forgotten.
-        let migrates = matches!(wish, Admin::MigrateVolume { .. });
-        let before =
-            (places || migrates).then(|| life.session.volume_places.borrow_mut().remove(&volume)).flatten();
-        let known =
-            match request(&life, wish, if migrates { "volumes migrated" } else { "volumes placed" }).await {
-                Ok(Outcome::Done) if migrates => None,
-                Ok(Outcome::Done) => Some(place),
-                Ok(Outcome::Refused) => before,
-                Ok(Outcome::Unfinished) => None,
-                Err(sentence) => return life.break_off(sentence),
-            };
-        if let Some(known) = known.filter(|_| places || migrates) {
-            life.session.volume_places.borrow_mut().insert(volume, known);
+        for wish in wishes {
+            if let Err(sentence) = place_as_asked(&life, wish).await {
+                return life.break_off(sentence);
+            }
         }
         life.world.sleep(Nanos(random.exponential(pause) as u64)).await;
     }
+}
+
+/// What an administrator asks for so that a group leaves: volumes of these sizes are of the other one, and nothing is to lie in it.
+fn leave(group: u32, sizes: impl Iterator<Item = u64>) -> Vec<Admin> {
+    let of_volume = |(volume, size): (usize, u64)| {
+        [
+            Admin::MigrateVolume { volume, group: 1 - group },
+            Admin::PlaceVolume { volume, place: VolumePlace::Auto },
+            Admin::PinVolume { volume, bytes: 0..size, place: VolumePlace::Slow, until_s: 0 },
+        ]
+    };
+    let all = sizes.enumerate().flat_map(of_volume);
+    all.chain([Admin::RemoveGroup { group, cancel: false }]).collect()
+}
+
+/// Asks for something that says where volumes are to lie, and remembers what is known then.
+async fn place_as_asked<R: Running>(life: &Rc<Life<R>>, wish: Admin) -> Result<(), String> {
+    // Where a group has no disks a volume's place is forgotten.
+    let (volume, place, counted) = match &wish {
+        Admin::PlaceVolume { volume, place } => (Some(*volume), Some(*place), "volumes placed"),
+        Admin::MigrateVolume { volume, .. } => (Some(*volume), None, "volumes migrated"),
+        Admin::RemoveGroup { cancel: false, .. } => (None, None, "groups asked to leave"),
+        Admin::RemoveGroup { cancel: true, .. } => (None, None, "groups asked to stay"),
+        _ => (None, None, "volumes placed"),
+    };
+    let places = &life.session.volume_places;
+    // Until it is answered either may be.
+    let before = volume.and_then(|volume| places.borrow_mut().remove(&volume));
+    let known = match request(life, wish, counted).await? {
+        Outcome::Done => place,
+        Outcome::Refused => before,
+        Outcome::Unfinished => None,
+    };
+    if let Some((volume, known)) = volume.zip(known) {
+        places.borrow_mut().insert(volume, known);
+    }
+    Ok(())
 }

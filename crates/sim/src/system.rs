@@ -275,6 +275,13 @@ pub enum Admin {
         /// The group.
         group: u32,
     },
+    /// Has a group of sets leave the pool, or stay after all.
+    RemoveGroup {
+        /// The group.
+        group: u32,
+        /// Whether it is to stay.
+        cancel: bool,
+    },
     /// Makes a volume smaller.
     ShrinkVolume {
         /// Its name.
@@ -319,6 +326,8 @@ impl Admin {
                 format!("pin {bytes:?} of volume {volume}: {} until {until_s}", place.text())
             }
             Admin::MigrateVolume { volume, group } => format!("migrate volume {volume} to group {group}"),
+            Admin::RemoveGroup { group, cancel: false } => format!("remove group {group}"),
+            Admin::RemoveGroup { group, cancel: true } => format!("keep group {group}"),
             Admin::ShrinkVolume { name, sectors } => format!("shrink volume {name} to {sectors} sectors"),
             Admin::DeleteVolume { name } => format!("delete volume {name}"),
         }

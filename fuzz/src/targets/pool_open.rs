@@ -5,8 +5,8 @@ use std::rc::Rc;
 use tier0_drive::DriveHandle;
 use tier0_pool::metadata::{Metadata, survey};
 use tier0_pool::{
-    ChunkletAddress, DriveClass, Geometry, LogCopy, LogPlacement, LogRing, Member, MemberState, MetaRecord,
-    MetadataArea, PoolState, RaidRecord, SetGroup, Volume,
+    ChunkletAddress, DriveClass, Geometry, GroupStage, LogCopy, LogPlacement, LogRing, Member, MemberState,
+    MetaRecord, MetadataArea, PoolState, RaidRecord, SetGroup, Volume,
 };
 use tier0_units::{ExtentId, SlotRef, WriteCache};
 use tier0_world::World;
@@ -55,7 +55,13 @@ fn grouped() -> PoolState {
     let mut state = PoolState::new("lab", "pool0", Uuid::from_u128(8), geometry(&single), Vec::new())
         .expect("a sound geometry");
     state.name_first_group("fast").expect("a name");
-    let slow = SetGroup { name: "slow".into(), raid: single, slots_per_set: 15, spare_chunklets: 1 };
+    let slow = SetGroup {
+        name: "slow".into(),
+        raid: single,
+        slots_per_set: 15,
+        spare_chunklets: 1,
+        stage: GroupStage::default(),
+    };
     let start = state.geometry().area.data_start_sectors;
     let ring = |number: u64| LogRing {
         id: Uuid::from_u128(2000 + u128::from(number)),
@@ -78,6 +84,15 @@ fn grouped() -> PoolState {
         MetaRecord::AllocationsReserved { end: 1000 },
     ];
     state.apply_all(&records).expect("valid");
+    state
+}
+
+/// The same, of which the second group has left.
+fn left() -> PoolState {
+    let mut state = grouped();
+    let records =
+        [MetaRecord::GroupLeaving { group: 1, leaving: true }, MetaRecord::GroupRemoved { group: 1 }];
+    state.apply_all(&records).expect("nothing lies in it");
     state
 }
 
@@ -126,7 +141,7 @@ fn volume() -> Volume {
 }
 
 fn seeds() -> Vec<Vec<u8>> {
-    [mirrored(), grouped()].into_iter().flat_map(seeds_of).collect()
+    [mirrored(), grouped(), left()].into_iter().flat_map(seeds_of).collect()
 }
 
 fn seeds_of(state: PoolState) -> Vec<Vec<u8>> {

@@ -229,3 +229,98 @@ fn the_log_goes_to_the_drives_of_a_group_before_its_sets_are_made() {
     load(&served.uri, &["--read", "50", "--ios", "200"]);
     served.stop();
 }
+
+fn group(array: &str, name: &str) -> Option<Value> {
+    let groups = status(array)["pools"][0]["groups"].as_array().cloned().unwrap_or_default();
+    groups.into_iter().find(|group| group["name"] == name)
+}
+
+/// As docs/operations.md says: the volume goes, then the group, then its drives; and a group of the same name comes again.
+#[test]
+fn a_group_leaves_with_its_drives_and_another_one_gets_its_name() {
+    let directory = directory();
+    let at = directory.path();
+    let (array, served) = served(at, 4, 1);
+    let array = array.as_str();
+    refuse(&["pool", "remove-group", array, "disks"], 2, &["one group"]);
+    add_flash(array, at, &[]);
+    write_all(&served.uri);
+    succeed(&["volume", "migrate", array, "lun0", "--group", "flash"]);
+    refuse(
+        &["pool", "remove-group", array, "flash"],
+        2,
+        &["volumes lun0", "tier0 volume migrate lun0 --group disks"],
+    );
+    wait_until("it has moved", || lun0(array)["migrating_bytes"] == 0);
+    let config = file(at, "with-flash.toml", &succeed(&["config", array]));
+    succeed(&["volume", "migrate", array, "lun0", "--group", "disks"]);
+    // What is still on its way goes on.
+    let done = succeed(&["pool", "remove-group", array, "flash"]).replace('\n', " ");
+    assert!(done.contains("group flash leaves pool pool0") && done.contains("--cancel"), "{done}");
+    load(&served.uri, &["--read", "50", "--ios", "200"]);
+    wait_until("the group has left", || group(array, "flash").is_none());
+    wait_until("it is told", || succeed(&["events", array]).contains("group \"flash\" has left it"));
+    let between = file(at, "between.toml", &succeed(&["config", array]));
+    assert!(!succeed(&["config", array]).contains("name = \"flash\""));
+    refuse(&["pool", "remove-group", array, "disks"], 2, &["only one", "tier0 pool add-group"]);
+    refuse(&["volume", "migrate", array, "lun0", "--group", "flash"], 2, &["no group \"flash\""]);
+
+    // A file that names it starts the array, with a warning.
+    served.kill();
+    let checked = run(&["check", text(&between)]);
+    assert_eq!((checked.code, checked.stdout.contains("flash")), (Some(0), false), "{}", checked.stdout);
+    let checked = run(&["check", text(&config)]);
+    let told = format!("{}{}", checked.stdout, checked.stderr);
+    assert_eq!(checked.code, Some(0), "{told}");
+    assert!(told.contains("group \"flash\" of the array file has left pool"), "{told}");
+    let served = Served::start(&config, at);
+    load(&served.uri, &["--read", "100", "--ios", "200"]);
+    let array = text(&config);
+    for drive in ["ssd0", "ssd1"] {
+        succeed(&["drive", "remove", array, drive, "--yes"]);
+        wait_until("the drive has left", || {
+            !status(array)["pools"][0]["drives"].to_string().contains(&format!("\"{drive}\""))
+        });
+        std::fs::remove_file(at.join(format!("{drive}.img"))).expect("nobody uses it");
+    }
+    let newer = succeed(&["config", array]);
+    assert!(!newer.contains("ssd0") && !newer.contains("flash"), "{newer}");
+
+    add_flash(array, at, &[]);
+    succeed(&["volume", "migrate", array, "lun0", "--group", "flash"]);
+    wait_until("it has moved there", || lun0(array)["migrating_bytes"] == 0);
+    let newest = file(at, "newest.toml", &succeed(&["config", array]));
+    served.kill();
+    let served = Served::start(&newest, at);
+    let array = text(&newest);
+    load(&served.uri, &["--read", "50", "--ios", "200"]);
+    assert_eq!((lun0(array)["group"].as_str(), lun0(array)["away_bytes"].as_u64()), (Some("flash"), Some(0)));
+    // The first group can go as well.
+    succeed(&["pool", "remove-group", array, "disks"]);
+    wait_until("the disks have left", || group(array, "disks").is_none());
+    load(&served.uri, &["--read", "50", "--ios", "200"]);
+    // The log has no room elsewhere, so not all of them can go.
+    let refused = ["disk0", "disk1", "disk2", "disk3"].into_iter().find_map(|disk| {
+        let asked = run(&["drive", "remove", array, disk, "--yes"]);
+        let is_gone = || !status(array)["pools"][0]["drives"].to_string().contains(&format!("\"{disk}\""));
+        match asked.code {
+            Some(0) => {
+                wait_until("the disk has left", is_gone);
+                None
+            }
+            code => Some((code, asked.stderr.replace('\n', " "))),
+        }
+    });
+    let (code, told) = refused.expect("one is refused");
+    assert!(code == Some(2) && told.contains("copy of the write log needs"), "{told}");
+    served.stop();
+    // The file of before there were groups describes sets that have left.
+    let first = at.join("array.toml");
+    let checked = run(&["check", text(&first)]);
+    let told = format!("{}{}", checked.stdout, checked.stderr);
+    assert_eq!(checked.code, Some(0), "{told}");
+    assert!(told.contains("describes for pool \"pool0\" have left it"), "{told}");
+    let served = Served::start(&first, at);
+    load(&served.uri, &["--read", "100", "--ios", "200"]);
+    served.stop();
+}

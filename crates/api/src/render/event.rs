@@ -304,6 +304,10 @@ fn of_pool(kind: &EventKind) -> Option<(String, String)> {
         EventKind::VolumeMigrated { volume, group } => {
             fact(format!("volume {volume:?} has moved to group {group:?}"))
         }
+        EventKind::GroupRemoved { group } => both(
+            format!("group {group:?} has left it"),
+            "remove the group's drives (tier0 drive remove), and the group from the array file (tier0 config)",
+        ),
         EventKind::GrowthStuck => both(
             "it cannot grow now: no column can move",
             "look for drives that are out of service, then grow it again (tier0 pool grow)",
@@ -418,6 +422,7 @@ mod tests {
             EventKind::HostsRefused { wait: WaitFor::Space, after_s: 1 },
             EventKind::PoolGrown { sets: 1, bytes: few },
             EventKind::VolumeMigrated { volume: text(), group: text() },
+            EventKind::GroupRemoved { group: text() },
             EventKind::GrowthStuck,
             EventKind::GrowthFailed { error: error() },
             space(SpaceLevel::Filling { percent: 70, taken: one, usable: few }),

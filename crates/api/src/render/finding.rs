@@ -8,6 +8,7 @@ use super::shared::{
 };
 use super::{add_command, replace_command};
 use crate::Subject;
+use crate::event::AddTo;
 use crate::finding::{FindingKind, LogCopyWay, LostPagesWay, Repair};
 
 /// The fact and the remedy of a finding about `subject`. A pool that `is_paused` waits for drives: remedies that it could not
@@ -30,6 +31,7 @@ fn can_be_followed_in_a_pause(kind: &FindingKind) -> bool {
             | FindingKind::Space { .. }
             | FindingKind::DrivesFailed { .. }
             | FindingKind::DriveCannotLeave { .. }
+            | FindingKind::GroupCannotLeave { .. }
             | FindingKind::ColumnsMisplaced { .. }
     )
 }
@@ -260,6 +262,13 @@ fn of_drives(kind: &FindingKind, subject: &Subject, is_paused: bool) -> Option<(
             format!("drive {name} is to leave and cannot: {lacks}"),
             format!("add a drive ({}), or keep it (tier0 drive remove --stop)", add_command(add_to)),
         ),
+        FindingKind::GroupCannotLeave { group, full } => both(
+            format!("group {group:?} is to leave and cannot: {} is full", full.join(" and ")),
+            format!(
+                "add drives ({}, then tier0 pool grow), or let it stay (tier0 pool remove-group --cancel)",
+                add_command(&AddTo::Groups(full.clone()))
+            ),
+        ),
         FindingKind::DriveFileDeleted { path, is_replaced } => both(
             format!("drive {name}: {}", deleted(path, *is_replaced)),
             remedy_for_deleted(name, *is_replaced),
@@ -335,6 +344,7 @@ mod tests {
             FindingKind::DriveFull { on_device: false },
             FindingKind::DrivesUnverified { drives: drives(), is_under_way: true },
             FindingKind::DriveCannotLeave { lacks: text(), add_to: AddTo::Groups(drives()) },
+            FindingKind::GroupCannotLeave { group: text(), full: drives() },
             FindingKind::DriveFileDeleted { path: path(), is_replaced: false },
             FindingKind::DriveCutShort { path: path() },
             FindingKind::DriveFileMoved(FileMoved { from: path(), to: None, is_replaced: false }),

@@ -8,14 +8,13 @@ use tier0_control::{Witness, departed_from};
 use tier0_description::facts::PoolFacts;
 use tier0_description::names::{drives, quoted};
 use tier0_description::{
-    Description, DriveDescription, Mismatch, PoolDescription, check_same_shape, groups_not_in_file,
-    not_in_file, size_differs,
+    Description, DriveDescription, KnownGroups, Mismatch, PoolDescription, not_in_file, size_differs,
 };
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
 use tier0_plan::{check_fits, new_volume, placement_of, roles_of, switches_of};
 use tier0_pool::metadata::{FoundPool, OtherDrive, Standing, Survey, survey_without};
-use tier0_pool::{Member, MetaRecord, PoolError, PoolState, RaidRecord};
+use tier0_pool::{Member, MetaRecord, PoolError, PoolState, SetGroup};
 use tier0_units::SectorCount;
 use tier0_world::World;
 use uuid::Uuid;
@@ -211,9 +210,9 @@ async fn look(
         let inspected = examine(world, found, consents).await.map_err(with_hints)?;
         prove_log(world, &inspected).await.map_err(with_hints)?;
         doubts.extend(consents.doubt(world, &inspected).await);
-        let shapes = shapes_of(inspected.state());
-        check_same_shape(pool, &shapes)?;
-        warnings.extend(groups_not_in_file(pool, &shapes));
+        let groups = groups_of(inspected.state());
+        groups.check_same_shape(pool)?;
+        warnings.extend(groups.differences(pool));
         let mut state = inspected.state().clone();
         additions.push(add_volumes(&mut state, description, number, &mut warnings)?);
         states.push(state);
@@ -511,9 +510,12 @@ fn check_label(pool: &PoolDescription, found: &FoundPool) -> Result<(), ArrayErr
     }
 }
 
-/// The groups of a pool: name and shape.
-fn shapes_of(state: &PoolState) -> Vec<(String, RaidRecord)> {
-    state.groups().iter().map(|group| (group.name.clone(), group.raid.clone())).collect()
+/// The groups of a pool, those that have left it included.
+fn groups_of(state: &PoolState) -> KnownGroups {
+    let named = |group: &SetGroup| (group.name.clone(), group.raid.clone());
+    let (gone, there): (Vec<&SetGroup>, Vec<&SetGroup>) =
+        state.groups().iter().partition(|group| group.is_gone());
+    KnownGroups { there: there.into_iter().map(named).collect(), gone: gone.into_iter().map(named).collect() }
 }
 
 /// The records that create the description's volumes that the pool does not have, switch caches as it says, and tell what the

@@ -113,7 +113,7 @@ impl PoolLayout {
             chunklet_bytes: state.geometry().chunklet_sectors * SECTOR_BYTES,
             extent_bytes: state.geometry().extent_sectors * SECTOR_BYTES,
             drives: members.map(drive).collect(),
-            groups: (0..state.groups().len() as u32).map(|group| GroupLayout::of(state, group)).collect(),
+            groups: state.groups_there().map(|(group, _)| GroupLayout::of(state, group)).collect(),
             log: log_of(state),
             flash_cache: flash_cache_of(state),
             volumes: volumes.map(volume).collect(),

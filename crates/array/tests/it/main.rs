@@ -10,6 +10,7 @@ mod engine;
 mod groups;
 mod grow;
 mod lanes;
+mod leaving;
 mod migrate;
 mod pause;
 mod real_array;

@@ -34,9 +34,7 @@ impl Balance {
         let core = self.core(number);
         let state = core.metadata.state();
         let growth = || match core.growing.get() {
-            true => {
-                (0..state.groups().len() as u32).flat_map(|group| state.sets_to_come(group).moves).collect()
-            }
+            true => state.groups_that_stay().flat_map(|group| state.sets_to_come(group).moves).collect(),
             false => Vec::new(),
         };
         let some = |reason, moves: Vec<ColumnMove>| (!moves.is_empty()).then_some((reason, moves));

@@ -69,9 +69,9 @@ impl Membership {
     fn group_meant(&self, number: usize, group: Option<&str>) -> Result<u32, AdminError> {
         let state = self.core(number).metadata.state();
         let pool = &self.pools[number].name;
-        let known = || quoted(state.groups().iter().map(|group| group.name.as_str()));
+        let known = || quoted(state.group_names());
         match group {
-            None if state.groups().len() == 1 => Ok(0),
+            None if state.groups_there().count() == 1 => Ok(state.default_group()),
             None => Err(AdminError::new(format!(
                 "pool {pool:?} has the groups {}; choose one with --group",
                 known()
@@ -79,9 +79,16 @@ impl Membership {
             Some(name) if !state.has_groups() => {
                 Err(AdminError::new(format!("pool {pool:?} has no named groups; omit --group {name}")))
             }
-            Some(name) => state.group_named(name).ok_or_else(|| {
-                AdminError::new(format!("pool {pool:?} has no group {name:?}; it has {}", known()))
-            }),
+            Some(name) => match state.group_named(name) {
+                Some(group) if state.group_stays(group) => Ok(group),
+                Some(_) => Err(AdminError::new(format!(
+                    "group {name:?} is leaving pool {pool:?}; use another group, or let it stay (tier0 pool remove-group {name} \
+                     --cancel)"
+                ))),
+                None => {
+                    Err(AdminError::new(format!("pool {pool:?} has no group {name:?}; it has {}", known())))
+                }
+            },
         }
     }
 

@@ -251,6 +251,13 @@ impl Membership {
     fn check_room(&self, number: usize, place: u32, name: &str) -> Result<(), AdminError> {
         let state = self.core(number).metadata.state();
         let Some(lacking) = lacking(&state, place) else { return Ok(()) };
+        let group = state.member(place).map_or(0, |member| member.group);
+        if state.groups_that_leave().any(|leaving| leaving == group) {
+            return Err(AdminError::new(format!(
+                "drive {name:?} holds sets of group {:?}, which is leaving the pool; wait until the group has left (tier0 status)",
+                state.name_of_group(group).unwrap_or_default()
+            )));
+        }
         let core = self.core(number);
         if core.pauses.since().is_some() {
             return Err(AdminError::new(format!(

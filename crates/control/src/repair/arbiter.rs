@@ -149,7 +149,7 @@ impl RepairPool {
         let failed = sets_that_fail(sets, state.set_count(), lacks);
         let mut groups: BTreeSet<u32> = failed.map(|set| state.group_number_of(set.0)).collect();
         if !pending_placements.sets_survive(gone) {
-            groups.extend(0..state.groups().len() as u32);
+            groups.extend(state.groups_there().map(|(group, _)| group));
         }
         if !groups.is_empty() && !planted(PlantedBug::LoseBeyondRedundancy) {
             return Err(format!(

@@ -56,7 +56,7 @@ impl Spares {
 
     /// What is to be told where a pool, or a group of its sets, has fewer than are to be kept.
     pub(crate) fn shortage(state: &PoolState) -> Option<FindingKind> {
-        (0..state.groups().len() as u32).find_map(|number| {
+        state.groups_that_stay().find_map(|number| {
             let Spares { free, kept } = Spares::of(state, number);
             let group = state.name_of_group(number).map(str::to_owned);
             let add_to = lacking_groups(state);
@@ -110,7 +110,8 @@ impl SpacePool {
         let state = self.metadata.state();
         let kept = self.rules.borrow().reserve.of(tier0_pool::Space::of(&state).usable);
         let share = u128::from(kept.0) * u128::from(state.slot_count_of(group));
-        let share = share.div_ceil(u128::from(state.slot_count().max(1))) as u64;
+        let all: u64 = state.groups_there().map(|(group, _)| state.slot_count_of(group)).sum();
+        let share = share.div_ceil(u128::from(all.max(1))) as u64;
         share.div_ceil(state.geometry().extent_sectors * SECTOR_BYTES)
     }
 

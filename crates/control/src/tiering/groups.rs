@@ -8,7 +8,7 @@ use tier0_units::SECTOR_BYTES;
 
 use crate::pool::Pool;
 
-/// The groups of a pool that has a tier.
+/// The groups of a pool that has a tier. One that is to leave is neither fast nor slow.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TierGroups {
     /// The fast one.
@@ -21,7 +21,7 @@ impl TierGroups {
     /// The groups of a pool; `None` if it has none of flash alone, or none of disks. Of several fast ones it is the first.
     pub(crate) fn of(pool: &Pool) -> Option<TierGroups> {
         let state = pool.metadata.state();
-        let fast = (0..state.groups().len() as u32).find(|group| is_fast(&state, *group))?;
+        let fast = state.groups_that_stay().find(|group| is_fast(&state, *group))?;
         let slow = slow_groups(pool, &state);
         (!slow.is_empty()).then_some(TierGroups { fast, slow })
     }
@@ -39,13 +39,12 @@ impl TierGroups {
 
 /// The slow groups of a pool, with their costs.
 pub(crate) fn slow_groups(pool: &Pool, state: &PoolState) -> BTreeMap<u32, GroupCost> {
-    let groups = 0..state.groups().len() as u32;
-    let slow = groups.filter(|group| state.has_disks(*group));
+    let slow = state.groups_that_stay().filter(|group| state.has_disks(*group));
     slow.map(|group| (group, cost_of(pool, state, group))).collect()
 }
 
 /// Whether all drives that hold data of a group are flash.
-fn is_fast(state: &PoolState, group: u32) -> bool {
+pub(super) fn is_fast(state: &PoolState, group: u32) -> bool {
     let mut classes = state.data_classes(group).peekable();
     classes.peek().is_some() && classes.all(|class| class == DriveClass::Flash)
 }

@@ -56,9 +56,14 @@ impl Tiering {
         let core = self.core(number);
         let mut were_away: Vec<u32> = Vec::new();
         loop {
+            self.end_leaving(number).await;
             let strayed = core.volumes_with_strays();
             self.tell_arrived(number, &were_away, &strayed);
             were_away = strayed;
+            if were_away.is_empty() && core.metadata.state().groups_that_leave().next().is_some() {
+                self.world.sleep(RETRY).await;
+                continue;
+            }
             if were_away.is_empty() {
                 // What is fast may change with the drives of a group.
                 select(pin!(core.homing.wait()), pin!(self.world.sleep(LOOK))).await;

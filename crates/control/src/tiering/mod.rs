@@ -8,6 +8,7 @@
 pub(crate) mod groups;
 pub(crate) mod history;
 pub(crate) mod homing;
+pub(crate) mod leaving;
 pub(crate) mod moves;
 pub(crate) mod round;
 pub(crate) mod settings;

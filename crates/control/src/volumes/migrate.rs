@@ -106,9 +106,7 @@ impl Volumes {
         let core = self.core(pool);
         let state = core.metadata.state();
         let Some(to) = state.group_named(group).filter(|_| state.has_groups()) else {
-            let known =
-                state.groups().iter().map(|group| group.name.as_str()).filter(|name| !name.is_empty());
-            let known: Vec<&str> = known.collect();
+            let known: Vec<&str> = state.group_names().collect();
             return Err(AdminError::new(match known.is_empty() {
                 true => format!(
                     "pool {:?} has one group of sets; add another one first (tier0 pool add-group)",
@@ -121,6 +119,12 @@ impl Volumes {
                 ),
             }));
         };
+        if !state.group_stays(to) {
+            return Err(AdminError::new(format!(
+                "group {group:?} is leaving pool {:?}; use another group, or let it stay (tier0 pool remove-group {group} --cancel)",
+                core.name
+            )));
+        }
         if record.group == to {
             return Err(AdminError::unchanged(format!(
                 "volume {name} is of group {group} already; nothing changed"
@@ -146,7 +150,7 @@ impl Volumes {
             let mut next = Some(0);
             while let Some(first) = next {
                 let (some, last) =
-                    slots_elsewhere(&core.metadata.state(), volume.number, first, family.group);
+                    slots_in(&core.metadata.state(), volume.number, first, |own| own != Some(family.group));
                 wanted += some;
                 next = last;
                 self.world.sleep(TURN).await;
@@ -217,9 +221,14 @@ impl Volumes {
     }
 }
 
-/// Of some extents of a volume from the one of number `first` on, how many slots lie in other groups than this; and where to go
-/// on. What several extents have counts for the first of them.
-fn slots_elsewhere(state: &PoolState, volume: u32, first: u32, group: u32) -> (u64, Option<u32>) {
+/// Of some extents of a volume from the one of number `first` on, how many slots lie in a group that `is_meant`; and where to go on.
+/// What several extents have counts for the first of them.
+pub(crate) fn slots_in(
+    state: &PoolState,
+    volume: u32,
+    first: u32,
+    is_meant: impl Fn(Option<u32>) -> bool,
+) -> (u64, Option<u32>) {
     let mut count = 0;
     let map = state.map(volume);
     for (number, (index, slot)) in map.into_iter().flat_map(|map| map.iter_from(first)).enumerate() {
@@ -228,7 +237,7 @@ fn slots_elsewhere(state: &PoolState, volume: u32, first: u32, group: u32) -> (u
         }
         let is_first = state.owners(slot.slot).next() == Some(ExtentId { volume, index });
         let home = state.slot_home(slot.slot).map(|home| state.group_number_of(home.set));
-        count += u64::from(is_first && home != Some(group));
+        count += u64::from(is_first && is_meant(home));
     }
     (count, None)
 }

@@ -14,15 +14,15 @@ use super::sizes::{CEILINGS_BYTES, WEIGHT_BYTES, ceilings_bytes, weights_bytes};
 use crate::codec::{Reader, Writer};
 use crate::features::{
     CEILINGS, DISPLACED, FAMILIES, FLASH_CACHE, Features, GROUPS, IN_CHECKPOINTS, LANES, LEFT_BEHIND, MIXED,
-    PLACEMENTS, ROLES, SWITCHES, WEIGHTS,
+    PLACEMENTS, ROLES, STAGES, SWITCHES, WEIGHTS,
 };
 use crate::record::{ScrubCursor, decode_run};
 use crate::state::{
     Away, BitSet, Branch, CacheSwitches, Ceilings, Derived, DriveClass, DriveRole, ExtentMap,
-    FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry, Inventory, LogCopy, LogPlacement, LogRing,
-    Member, MemberState, MetaError, PATH_BYTES_MAX, Pin, Place, Placement, PoolState, Rebuild, RebuildSource,
-    SetBatch, SetGroup, Tenants, TierSettings, Volume, WEIGHT_DEFAULT, WRITE_CACHES, are_placed, placed,
-    write_cache_code,
+    FlashCacheDevice, FlashCachePlacement, GROUPS_MAX, Geometry, GroupStage, Inventory, LogCopy,
+    LogPlacement, LogRing, Member, MemberState, MetaError, PATH_BYTES_MAX, Pin, Place, Placement, PoolState,
+    Rebuild, RebuildSource, SetBatch, SetGroup, Tenants, TierSettings, Volume, WEIGHT_DEFAULT, WRITE_CACHES,
+    are_placed, placed, write_cache_code,
 };
 use crate::{ChunkletAddress, MetadataArea, RaidRecord};
 
@@ -91,7 +91,10 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     let switches_bit = if has_switches { SWITCHES } else { 0 };
     let flash_cache_bit = if inventory.flash_cache.devices.is_empty() { 0 } else { FLASH_CACHE };
     let mixed_bit = if state.is_mixed() { MIXED } else { 0 };
-    let incompatible = groups_bit | lanes_bit | families_bit | switches_bit | flash_cache_bit | mixed_bit;
+    let has_stages = !inventory.groups.iter().all(SetGroup::stays);
+    let stages_bit = if has_stages { STAGES } else { 0 };
+    let incompatible =
+        groups_bit | lanes_bit | families_bit | switches_bit | flash_cache_bit | mixed_bit | stages_bit;
     // The group that something is of follows it, where there is more than the first.
     let of_group = |writer: &mut Writer, group: u32| {
         if has_groups {
@@ -100,6 +103,9 @@ pub(crate) fn encode_state(state: &PoolState) -> Around {
     };
     if has_groups {
         encode_groups(&mut writer, &inventory.groups);
+    }
+    if has_stages {
+        inventory.groups.iter().for_each(|group| writer.u8(group.stage.code()));
     }
     writer.u64(state.allocation_end);
     writer.u32(inventory.next_volume);
@@ -419,10 +425,17 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
     }
     let has_groups = header.features.incompatible & GROUPS != 0;
     let has_families = header.features.incompatible & FAMILIES != 0;
-    let groups = match has_groups {
+    let mut groups = match has_groups {
         true => decode_groups(reader, &geometry)?,
         false => vec![geometry.first_group()],
     };
+    if header.features.incompatible & STAGES != 0 {
+        for group in &mut groups {
+            group.stage = GroupStage::from_code(reader.u8()?)?;
+        }
+        // That all stay goes without saying.
+        (!groups.iter().all(SetGroup::stays)).then_some(())?;
+    }
     let of_group = |reader: &mut Reader<'_>| if has_groups { reader.u32() } else { Some(0) };
     let allocation_end = reader.u64()?;
     let next_volume = reader.u32()?;
@@ -517,7 +530,7 @@ fn decode_state(reader: &mut Reader<'_>, header: &Header, area: &MetadataArea) -
 fn encode_groups(writer: &mut Writer, groups: &[SetGroup]) {
     writer.text(&groups[0].name);
     writer.count(groups.len() - 1);
-    for SetGroup { name, raid, slots_per_set, spare_chunklets } in &groups[1..] {
+    for SetGroup { name, raid, slots_per_set, spare_chunklets, stage: _ } in &groups[1..] {
         writer.text(name);
         writer.u32(*slots_per_set);
         writer.u64(*spare_chunklets);
@@ -529,7 +542,8 @@ fn decode_groups(reader: &mut Reader<'_>, geometry: &Geometry) -> Option<Vec<Set
     let first = SetGroup { name: reader.text()?, ..geometry.first_group() };
     let others = reader.many(GROUP_BYTES_MIN, |reader| {
         let (name, slots_per_set, spare_chunklets) = (reader.text()?, reader.u32()?, reader.u64()?);
-        Some(SetGroup { name, raid: decode_raid(reader)?, slots_per_set, spare_chunklets })
+        let (raid, stage) = (decode_raid(reader)?, GroupStage::Stays);
+        Some(SetGroup { name, raid, slots_per_set, spare_chunklets, stage })
     })?;
     let groups: Vec<SetGroup> = std::iter::once(first).chain(others).collect();
     let is_sound = |group: &SetGroup| group.raid.set_size > 0 && group.raid.set_size <= 256;

@@ -33,5 +33,6 @@ pub use pieces::{Header, HeaderPlace, VERSION};
 pub(crate) use sizes::{
     BATCH_BYTES, BRANCH_BYTES, CEILINGS_GROWTH, CHUNKLET_BYTES, MEMBER_BYTES_MAX, SWITCH_BYTES,
     WEIGHTS_GROWTH, families_bytes, fixed_bytes, flash_cache_bytes, group_bytes, groups_bytes, log_bytes,
-    member_bytes, of_group_bytes, rebuild_bytes, rebuilds_bytes, switches_bytes, volume_bytes,
+    member_bytes, of_group_bytes, rebuild_bytes, rebuilds_bytes, stages_bytes, stages_growth, switches_bytes,
+    volume_bytes,
 };

@@ -85,6 +85,16 @@ pub(crate) fn switches_bytes(state: &PoolState) -> u64 {
     POOL_SWITCHES_BYTES + state.inventory.volumes.len() as u64 * SWITCH_BYTES
 }
 
+/// What the stages of groups take, where one of them does not stay.
+pub(crate) fn stages_bytes(state: &PoolState) -> u64 {
+    if state.groups().iter().all(SetGroup::stays) { 0 } else { state.groups().len() as u64 }
+}
+
+/// What the first group takes besides that is to leave: it comes with the stages of all.
+pub(crate) fn stages_growth(state: &PoolState) -> u64 {
+    state.groups().len() as u64 - stages_bytes(state)
+}
+
 /// What a column of a group takes that is being rebuilt: set, column, target, a bit per slot.
 pub(crate) fn rebuild_bytes(group: &SetGroup) -> u64 {
     4 + 4 + CHUNKLET_BYTES + u64::from(group.slots_per_set).div_ceil(64) * 8
@@ -133,6 +143,7 @@ pub(crate) fn fixed_bytes(state: &PoolState) -> u64 {
         + texts as u64
         + GEOMETRY_FIXED_BYTES
         + if state.has_groups() { groups_bytes(state) } else { 0 }
+        + stages_bytes(state)
         + COUNTERS_BYTES
         + COUNTS_BYTES
         + inventory.members.iter().map(member_bytes).sum::<u64>()

@@ -7,13 +7,13 @@ use uuid::Uuid;
 use super::image::{decode, decode_parts, encode, encode_page_of, encode_parts, header_of};
 use super::*;
 use crate::codec::{Reader, Writer, crc64};
-use crate::features::{FLASH_CACHE, SWITCHES};
+use crate::features::{FLASH_CACHE, STAGES, SWITCHES};
 use crate::fixtures;
 use crate::samples::{area, chunklet, empty, extent, flash_cache, full, grouped, member, ring, slot, volume};
 use crate::state::{Branch, DriveRole, Member, Tenant};
 use crate::{
     CacheSwitches, Caching, Ceilings, FlashCachePlacement, LogPlacement, MetaError, MetaRecord, Pin, Place,
-    Placement, PoolState, RebuildSource, SharedRun, TierSettings, Volume,
+    Placement, PoolState, RebuildSource, SetGroup, SharedRun, TierSettings, Volume,
 };
 
 #[test]
@@ -27,6 +27,7 @@ fn states_come_back() {
         with_flash_cache(),
         with_roles(),
         with_placements(),
+        with_leaving_groups(),
     ] {
         let bytes = encode(&state);
         assert!(bytes.len().is_multiple_of(4096));
@@ -538,4 +539,30 @@ fn what_was_left_behind_is_remembered() {
     forgetful.inventory.left_behind.clear();
     forgetful.inventory.displaced.clear();
     assert_eq!(decode_parts(&header, &body, &stored.concat()), Some(Ok(forgetful)));
+}
+
+/// A pool of three groups, of which the second has left and the third is to leave.
+fn with_leaving_groups() -> PoolState {
+    let mut state = grouped();
+    let third = SetGroup { name: "third".to_owned(), ..state.groups()[1].clone() };
+    let records = [
+        MetaRecord::GroupAdded(third),
+        MetaRecord::GroupLeaving { group: 1, leaving: true },
+        MetaRecord::GroupRemoved { group: 1 },
+        MetaRecord::GroupLeaving { group: 2, leaving: true },
+    ];
+    state.apply_all(&records).expect("valid");
+    state
+}
+
+#[test]
+fn the_frozen_image_of_a_pool_with_leaving_groups_is_read_and_written() {
+    let mut state = with_leaving_groups();
+    state.verify().expect("sound");
+    check_frozen("checkpoint-v3-leaving-groups.bin", &state);
+    let has_feature = |state: &PoolState| encode_state(state).features().incompatible & STAGES != 0;
+    assert!(has_feature(&state));
+    // A group that has left stays so, and a pool of which none has says nothing.
+    state.apply_all(&[MetaRecord::GroupLeaving { group: 2, leaving: false }]).expect("it is there");
+    assert!(has_feature(&state) && !has_feature(&grouped()));
 }

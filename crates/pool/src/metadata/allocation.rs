@@ -58,8 +58,12 @@ impl Allocator {
         }
     }
 
-    /// Free slots of a group, and how many of them thick volumes have reserved and were not allocated.
+    /// Slots of a group that can be allocated, and how many of them thick volumes have reserved and were not allocated. One that does
+    /// not stay has none.
     fn free(&self, state: &PoolState, group: u32) -> (u64, u64) {
+        if !state.group_stays(group) {
+            return (0, 0);
+        }
         let (_, free) = self.taken.counts_of(group);
         (free, state.reserved_slot_count_of(group).saturating_sub(self.allocated_for_thick(group)))
     }
@@ -156,6 +160,9 @@ impl Metadata {
     pub fn allocate_slots(&self, claim: Claim, count: u64) -> Vec<SlotRun> {
         let (state, mut allocator) = (self.0.state.borrow(), self.0.allocator.borrow_mut());
         let (free, reserved) = allocator.free(&state, claim.group);
+        if free == 0 {
+            return Vec::new();
+        }
         if claim.thin {
             return allocator.take(claim.group, count.min(free.saturating_sub(reserved)));
         }
@@ -202,6 +209,11 @@ impl Metadata {
     /// Slots of a group that can be allocated now, what thick volumes have reserved included.
     pub fn allocatable_slots(&self, group: u32) -> u64 {
         self.0.allocator.borrow().taken.counts_of(group).1
+    }
+
+    /// Whether no slot of a group has an extent, was allocated, or is still to be freed.
+    pub fn is_group_empty(&self, group: u32) -> bool {
+        self.0.allocator.borrow().taken.counts_of(group).0 == 0
     }
 
     /// Slots of a group that thin volumes can get now.

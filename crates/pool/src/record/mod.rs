@@ -113,6 +113,19 @@ pub enum MetaRecord {
         /// Its name.
         name: String,
     },
+    /// A group of sets is to leave, or to stay after all. Nothing new comes to one that leaves.
+    GroupLeaving {
+        /// Its number.
+        group: u32,
+        /// Whether it is to leave.
+        leaving: bool,
+    },
+    /// A group that was to leave and in which nothing lies is gone: the columns of its sets are free. Its number, and those of its
+    /// sets and slots, are never used again.
+    GroupRemoved {
+        /// Its number.
+        group: u32,
+    },
     /// A column is being rebuilt on a free chunklet, nothing of it yet; a rebuild under way starts again there.
     ColumnRebuilding {
         /// The set.

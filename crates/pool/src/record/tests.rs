@@ -119,6 +119,20 @@ fn the_frozen_image_of_placements_is_read_and_written() {
 }
 
 #[test]
+fn the_frozen_image_of_groups_that_leave_is_read_and_written() {
+    let records = vec![
+        MetaRecord::GroupNamed { group: 0, name: "disks".to_owned() },
+        MetaRecord::FamilyGroupChanged { family: 2, group: 1 },
+        MetaRecord::GroupLeaving { group: 0, leaving: true },
+        MetaRecord::GroupLeaving { group: 0, leaving: false },
+        MetaRecord::GroupRemoved { group: 0 },
+    ];
+    fixtures::check("records-v1-leaving-groups.bin", &encode(&records), |bytes| {
+        assert_eq!(decode(bytes), Some(records.clone()))
+    });
+}
+
+#[test]
 fn the_frozen_image_of_weights_is_read_and_written() {
     let records = vec![
         MetaRecord::WeightChanged { volume: 2, weight: 100 },

@@ -5,8 +5,8 @@ use tier0_world::{PlantedBug, planted};
 
 use crate::record::{ExtentRun, MappedRun, MetaRecord};
 use crate::state::{
-    BitSet, ExtentMap, LogPlacement, Member, MemberState, Owner, PoolState, Rebuild, RebuildSource, SetBatch,
-    Volume,
+    BitSet, ExtentMap, GroupStage, LogPlacement, Member, MemberState, Owner, PoolState, Rebuild,
+    RebuildSource, SetBatch, Volume,
 };
 use crate::{ChunkletAddress, SlotHome};
 
@@ -46,6 +46,11 @@ impl PoolState {
             }
             MetaRecord::GroupAdded(group) => self.inventory.groups.push(group),
             MetaRecord::GroupNamed { group, name } => self.inventory.groups[group as usize].name = name,
+            MetaRecord::GroupLeaving { group, leaving } => {
+                let stage = if leaving { GroupStage::Leaves } else { GroupStage::Stays };
+                self.inventory.groups[group as usize].stage = stage;
+            }
+            MetaRecord::GroupRemoved { group } => self.remove_group(group),
             MetaRecord::ColumnRebuilding { set, column, target } => {
                 self.start_rebuild(set, column, target, RebuildSource::Lost);
             }

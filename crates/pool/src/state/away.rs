@@ -94,8 +94,11 @@ impl PoolState {
         (self.inventory.volumes[&volume].group != group).then_some(group)
     }
 
-    /// Whether the slots of these runs are of groups in which extents of their volumes may lie.
+    /// Whether the slots of these runs are of groups that there are, and in which extents of their volumes may lie.
     pub(crate) fn check_groups_of(&self, runs: &[MappedRun]) -> Result<(), MetaError> {
+        for slot in runs.iter().flat_map(|one| one.run.iter()).map(|(_, slot)| slot.slot) {
+            self.check_slot_is_there(slot)?;
+        }
         if self.is_mixed() {
             return Ok(());
         }

@@ -33,7 +33,7 @@ impl PoolState {
     /// The moves after which as many drives as possible have free what they keep for rebuilding: from drives that have
     /// less, to those of their class that have more.
     pub fn moves_for_spares(&self) -> Vec<ColumnMove> {
-        (0..self.groups().len() as u32).flat_map(|group| self.moves_for_spares_of(group)).collect()
+        self.groups_there().flat_map(|(group, _)| self.moves_for_spares_of(group)).collect()
     }
 
     fn moves_for_spares_of(&self, group: u32) -> Vec<ColumnMove> {
@@ -51,8 +51,11 @@ impl PoolState {
     }
 
     /// The sets of a group that the free chunklets of its drives make, but for those that are kept for rebuilding, and the
-    /// columns that have to move before all of them can be formed. Panics if there is no such group.
+    /// columns that have to move before all of them can be formed; none of one that does not stay.
     pub fn sets_to_come(&self, group: u32) -> SetsToCome {
+        if !self.group_stays(group) {
+            return SetsToCome { sets: 0, moves: Vec::new() };
+        }
         let SetGroup { spare_chunklets: spare, .. } = self.groups()[group as usize];
         let width = u64::from(self.groups()[group as usize].columns());
         let mut plan = Plan::new(self, group);

@@ -167,10 +167,11 @@ mod tests {
 
     use super::*;
     use crate::RaidRecord;
+    use crate::state::GroupStage;
 
     fn group(columns: u32, slots_per_set: u32) -> SetGroup {
         let raid = RaidRecord { level: "raid5".into(), set_size: columns, groups: 1, stripe_unit_sectors: 8 };
-        SetGroup { name: String::new(), raid, slots_per_set, spare_chunklets: 0 }
+        SetGroup { name: String::new(), raid, slots_per_set, spare_chunklets: 0, stage: GroupStage::Stays }
     }
 
     fn batch(group: u32, sets: u32, sets_per_band: u32) -> SetBatch {

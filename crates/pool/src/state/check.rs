@@ -64,13 +64,19 @@ impl PoolState {
             }
             MetaRecord::GroupAdded(group) => {
                 self.check_group_added(group)?;
-                self.check_growth(checkpoint::group_bytes(group), 0, 0)
+                let stage = u64::from(checkpoint::stages_bytes(self) > 0);
+                self.check_growth(checkpoint::group_bytes(group) + stage, 0, 0)
             }
             MetaRecord::GroupNamed { group, name } => {
                 self.check_group_named(*group, name)?;
                 let first = if self.has_groups() { 0 } else { checkpoint::groups_bytes(self) };
                 self.check_growth(first + name.len() as u64, 0, 0)
             }
+            MetaRecord::GroupLeaving { group, leaving } => {
+                self.check_group_leaving(*group, *leaving)?;
+                self.check_growth(checkpoint::stages_growth(self), 0, 0)
+            }
+            MetaRecord::GroupRemoved { group } => self.check_group_removed(*group),
             MetaRecord::ColumnRebuilding { set, column, target } => {
                 self.check_rebuilding(*set, *column, *target)?;
                 self.check_room(checkpoint::rebuild_bytes(self.group_of(*set)))
@@ -260,7 +266,7 @@ impl PoolState {
             return Err(MetaError::Contradiction { fact });
         }
         self.check_volume_size(volume.sectors)?;
-        self.check_group(volume.group)?;
+        self.check_group_stays(volume.group)?;
         self.check_branch(volume)?;
         if !volume.thin {
             self.check_space(volume.group, self.extents_of(volume.sectors))?;
@@ -310,7 +316,7 @@ impl PoolState {
             return Err(MetaError::BadSize { what: "a drive", sectors: member.sectors, max });
         }
         let geometry = &self.geometry;
-        let spare = self.check_group(member.group)?.spare_chunklets;
+        let spare = self.check_group_is_there(member.group)?.spare_chunklets;
         let chunklets = geometry.chunklet_sectors.saturating_mul(spare.saturating_add(1));
         let needed = geometry.area.data_start_sectors.saturating_add(chunklets);
         if member.sectors < needed {
@@ -349,7 +355,8 @@ impl PoolState {
         let of_batch = |batch: PlacedBatch<'_>| {
             u64::from(batch.sets).saturating_mul(checkpoint::rebuild_bytes(batch.group))
         };
-        let all = self.placed_batches().map(of_batch).fold(more, u64::saturating_add);
+        let there = self.placed_batches().filter(|batch| !batch.group.is_gone());
+        let all = there.map(of_batch).fold(more, u64::saturating_add);
         all.saturating_sub(checkpoint::rebuilds_bytes(self))
     }
 

@@ -80,7 +80,7 @@ impl PoolState {
         sets_per_band: u32,
         group: u32,
     ) -> Result<&SetGroup, MetaError> {
-        let (number, group) = (group, self.check_group(group)?);
+        let (number, group) = (group, self.check_group_stays(group)?);
         let (first, width) = (self.set_count(), group.columns() as usize);
         let sets = columns.len() / width;
         let whole = columns.len().is_multiple_of(width) && sets > 0 && sets_per_band > 0;

@@ -8,8 +8,8 @@ use tier0_units::{ExtentId, SlotRef};
 
 use crate::ChunkletAddress;
 use crate::state::{
-    Away, BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, Tenant, Tenants,
-    are_placed, check, group::GROUPS_MAX,
+    Away, BitSet, Inventory, LogCopy, MemberState, MetaError, PoolState, RebuildSource, SetGroup, Tenant,
+    Tenants, are_placed, check, group::GROUPS_MAX,
 };
 
 /// Whose a chunklet is.
@@ -188,6 +188,7 @@ impl PoolState {
         if slot.slot >= count {
             return Err(MetaError::SlotOutside { slot: slot.slot, count });
         }
+        self.check_slot_is_there(slot.slot)?;
         if !self.is_mixed() && self.group_if_away(extent.volume, slot.slot).is_some() {
             let fact = format!("{extent} lies in another group than its volume");
             return Err(MetaError::Contradiction { fact });
@@ -204,12 +205,17 @@ impl PoolState {
         let mut names = BTreeSet::new();
         for group in groups {
             let is_named = groups.len() == 1 || check::name("group", &group.name).is_ok();
-            if !is_named || !names.insert(&group.name) || groups.len() > GROUPS_MAX {
+            // The name of one that is gone can be another's.
+            let is_fresh = group.is_gone() || names.insert(&group.name);
+            if !is_named || !is_fresh || groups.len() > GROUPS_MAX {
                 return Err(MetaError::Exists { what: "group", name: group.name.clone() });
             }
             self.check_group_shape(group)?;
         }
-        Ok(())
+        match groups.iter().any(SetGroup::stays) {
+            true => Ok(()),
+            false => Err(MetaError::Contradiction { fact: "no group of its sets stays".to_owned() }),
+        }
     }
 
     fn verify_members(&self) -> Result<(), MetaError> {
@@ -325,7 +331,7 @@ impl PoolState {
         for (number, volume) in volumes {
             check::name("volume", &volume.name)?;
             self.check_volume_size(volume.sectors)?;
-            self.check_group(volume.group)?;
+            self.check_group_stays(volume.group)?;
             self.check_branch(volume)?;
             if !names.insert(&volume.name) || !ids.insert(volume.id) || *number != volume.number {
                 return Err(MetaError::Exists { what: "volume", name: volume.name.clone() });

@@ -146,6 +146,28 @@ pub enum MetaError {
         /// How many there are.
         count: usize,
     },
+    /// A group that is to leave gets nothing new.
+    #[error(
+        "group {name:?} is leaving the pool; use another group, or let it stay (tier0 pool remove-group --cancel)"
+    )]
+    GroupLeaves {
+        /// Its name.
+        name: String,
+    },
+    /// A group that has left the pool.
+    #[error("group {name:?} has left the pool; use another group, or add it again (tier0 pool add-group)")]
+    GroupGone {
+        /// The name that it had.
+        name: String,
+    },
+    /// A group that cannot leave the pool yet.
+    #[error("group {name:?} cannot leave the pool: {what}; wait until it is empty (tier0 status)")]
+    GroupInUse {
+        /// Its name.
+        name: String,
+        /// What stands against it.
+        what: String,
+    },
     /// A drive is of another group than the sets that are to have columns on it.
     #[error(
         "drive {name:?} is in group {group}, but the set is in group {wanted}; use a drive of that group"

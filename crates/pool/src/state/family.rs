@@ -122,7 +122,7 @@ impl PoolState {
 
     /// Whether the volumes of a family can be of this group: what a thick one has not written there must find room.
     pub(super) fn check_family_group(&self, family: u32, group: u32) -> Result<(), MetaError> {
-        self.check_group(group)?;
+        self.check_group_stays(group)?;
         if !self.is_mixed() {
             let fact = format!(
                 "volumes of family {family} change their group in a pool whose extents keep to theirs"

@@ -66,7 +66,7 @@ pub use extent_map::{ExtentMap, Run};
 pub(crate) use family::Tenant;
 pub use flash_cache::{FlashCacheDevice, FlashCachePlacement};
 pub use geometry::{Geometry, SlotHome};
-pub use group::{GROUPS_MAX, SetGroup};
+pub use group::{GROUPS_MAX, GroupStage, SetGroup};
 pub use log::{LogCopy, LogPlacement, LogRing};
 pub use member::{DriveClass, Member, MemberState, PATH_BYTES_MAX};
 pub use placement::{PINS_MAX, Pin, Place, Placement, TierSettings, UnknownPlace};

@@ -1,18 +1,17 @@
 //! Room in a pool's groups: slots that are free, and those of them that thick volumes have reserved.
 
 use crate::record::MappedRun;
-use crate::state::{ExtentMap, MetaError, PoolState, Tenants, Volume};
+use crate::state::{ExtentMap, MetaError, PoolState, SetGroup, Tenants, Volume};
 
 impl PoolState {
-    /// All slots of the pool.
+    /// All slots of the pool, those of groups that are gone included.
     pub fn slot_count(&self) -> u64 {
         self.slots.bound()
     }
 
-    /// All slots of a group.
+    /// All slots of a group; none if it is gone.
     pub fn slot_count_of(&self, group: u32) -> u64 {
-        let (used, free) = self.slots.counts_of(group);
-        used + free
+        self.used_slot_count_of(group) + self.free_slot_count_of(group)
     }
 
     /// The slots of a group that have extents.
@@ -20,13 +19,11 @@ impl PoolState {
         self.slots.counts_of(group).0
     }
 
-    /// Slots without an extent.
-    pub fn free_slot_count(&self) -> u64 {
-        self.slots.bound() - self.slots.count()
-    }
-
-    /// Slots of a group without an extent.
+    /// Slots of a group without an extent; none if it is gone.
     pub fn free_slot_count_of(&self, group: u32) -> u64 {
+        if self.groups().get(group as usize).is_some_and(SetGroup::is_gone) {
+            return 0;
+        }
         self.slots.counts_of(group).1
     }
 

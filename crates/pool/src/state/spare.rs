@@ -42,7 +42,7 @@ impl PoolState {
     /// Chunklets that a member keeps free for rebuilding.
     pub fn spares_of(&self, member: u32) -> u64 {
         let group = self.member(member).and_then(|member| self.groups().get(member.group as usize));
-        group.map_or(0, |group| group.spare_chunklets)
+        group.filter(|group| !group.is_gone()).map_or(0, |group| group.spare_chunklets)
     }
 
     /// Chunklets of a member that the pool uses.

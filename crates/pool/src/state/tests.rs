@@ -14,6 +14,7 @@ use crate::{
 
 mod balance;
 mod groups;
+mod leaving_groups;
 mod model;
 mod returning;
 mod roles;
@@ -141,7 +142,7 @@ fn runs_that_leave_the_numbers_are_refused() {
 fn thick_volumes_keep_their_space() {
     let state = full();
     // 32 slots, 5 used, 4 more reserved by the thick volume: 23 are left.
-    assert_eq!(state.free_slot_count() - state.reserved_slot_count(), 23);
+    assert_eq!(state.free_slot_count_of(0) - state.reserved_slot_count(), 23);
     let thick = |extents| MetaRecord::VolumeCreated(volume(8, extents, false));
     assert_eq!(state.check(&thick(23)), Ok(()));
     assert_eq!(refused(&state, thick(24)), MetaError::NoSpace { wanted: 24, free: 23 });

@@ -11,4 +11,4 @@ mod table;
 pub use shape::SetShape;
 pub use slots::{JoiningSets, SlotMap, SlotPlace};
 pub use spare::{SpareMove, SparePlan, SpareRoom, plan_spares};
-pub use table::{RaidSets, SetIndex, TableError};
+pub use table::{NOWHERE, RaidSets, SetIndex, TableError};

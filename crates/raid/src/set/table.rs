@@ -59,6 +59,9 @@ pub enum TableError {
     },
 }
 
+/// Where the columns of sets lie that are gone: in a table, each of them has this.
+pub const NOWHERE: ChunkletAddress = ChunkletAddress { drive: u32::MAX, index: u32::MAX };
+
 /// All sets of a pool.
 #[derive(Debug)]
 pub struct RaidSets {
@@ -164,9 +167,24 @@ impl RaidSets {
         self.stretches.iter().map(|stretch| &stretch.shape)
     }
 
-    /// All columns of a set.
+    /// All columns of a set; none if it is gone.
     pub fn columns(&self, set: SetIndex) -> impl Iterator<Item = Column> + use<> {
-        (0..self.layout(set).columns() as u8).map(Column)
+        let count = if self.is_gone(set) { 0 } else { self.layout(set).columns() };
+        (0..count as u8).map(Column)
+    }
+
+    /// Whether a set has no columns any more.
+    pub fn is_gone(&self, set: SetIndex) -> bool {
+        self.chunklet(set, Column(0)) == NOWHERE
+    }
+
+    /// A set has no columns any more, and keeps its number. Called by the thread that moves columns, when none of the set does and
+    /// nothing lies in its slots.
+    pub fn give_up(&self, set: SetIndex) {
+        let _turn = self.turn();
+        for column in self.columns(set) {
+            self.places.get(self.index(set, column)).store(pack(NOWHERE), Ordering::Release);
+        }
     }
 
     /// All sets.
@@ -364,7 +382,7 @@ fn check(runs: &[(SetShape, u32)], table: &[ChunkletAddress]) -> Result<(), Tabl
 /// No chunklet belongs to two columns.
 fn check_chunklets<'a>(mut table: impl Iterator<Item = &'a ChunkletAddress>) -> Result<(), TableError> {
     let mut seen = BTreeSet::new();
-    match table.find(|chunklet| !seen.insert(**chunklet)) {
+    match table.find(|chunklet| **chunklet != NOWHERE && !seen.insert(**chunklet)) {
         Some(chunklet) => Err(TableError::Twice { chunklet: *chunklet }),
         None => Ok(()),
     }
@@ -377,7 +395,8 @@ fn check_drives<'a>(
 ) -> Result<(), TableError> {
     for (set, chunklets) in (first_set..).zip(sets) {
         let mut drives = BTreeSet::new();
-        if let Some(second) = chunklets.iter().find(|chunklet| !drives.insert(chunklet.drive)) {
+        let mut there = chunklets.iter().filter(|chunklet| **chunklet != NOWHERE);
+        if let Some(second) = there.find(|chunklet| !drives.insert(chunklet.drive)) {
             return Err(TableError::SameDrive { set: SetIndex(set), drive: second.drive });
         }
     }
@@ -422,6 +441,20 @@ mod tests {
         assert_eq!(sets.table_place(SetIndex(0), Column(0)), (0, Lba(DATA_START_SECTORS + 3 * 1024)));
         assert_eq!(sets.place(SetIndex(0), Column(0)), (0, Lba(DATA_START_SECTORS + 3 * 1024 + 64)));
         assert_eq!(sets.rows(SetIndex(0)), (1024 - 64) / 8);
+    }
+
+    #[test]
+    fn a_set_that_is_gone_has_no_columns_and_keeps_its_number() {
+        let sets =
+            mirrors(&[chunklet(0, 0), chunklet(1, 0), chunklet(2, 0), chunklet(3, 0)], 0).expect("valid");
+        sets.give_up(SetIndex(0));
+        assert!(sets.is_gone(SetIndex(0)) && !sets.is_gone(SetIndex(1)));
+        assert_eq!((sets.count(), sets.columns(SetIndex(0)).count()), (2, 0));
+        assert_eq!(sets.chunklet(SetIndex(1), Column(1)), chunklet(3, 0));
+        // Its chunklets can be another set's, and its table reads back.
+        sets.append(&sets.shape(SetIndex(0)).clone(), &[chunklet(0, 0), chunklet(2, 1)]).expect("free");
+        let again = mirrors(&sets.table(), 0).expect("valid");
+        assert_eq!((again.table(), again.is_gone(SetIndex(0))), (sets.table(), true));
     }
 
     #[test]

@@ -25,6 +25,8 @@ Examples:
       stop; moved data stays at its new location
   tier0 pool add-group array.toml ssd --raid raid1 --drive a=/dev/sdx,b=/dev/sdy
       add a group of drives, as a tier, or to migrate volumes to
+  tier0 pool remove-group array.toml ssd
+      move what lies in the group to its volumes' own, then give it up
   tier0 pool log array.toml --drives ssd0,ssd1
       move the write log to these drives, which were added before
   tier0 pool flash-cache array.toml 200GiB --drives ssd0,ssd1
@@ -50,6 +52,9 @@ pub(crate) enum Pool {
     /// Add a group of RAID sets with its drives, of another level or another kind of drives
     #[command(after_help = EXAMPLES)]
     AddGroup(AddedGroup),
+    /// Take a group of RAID sets out of its pool, once what lies in it has moved to its volumes' own groups
+    #[command(after_help = EXAMPLES)]
+    RemoveGroup(RemovedGroup),
     /// Rebalance the data over all sets
     #[command(after_help = EXAMPLES)]
     Restripe(Restripe),
@@ -82,6 +87,24 @@ struct OfPool {
     /// Pool (required if the array has several)
     #[arg(long)]
     pool: Option<String>,
+}
+
+/// A group that is to leave its pool.
+#[derive(Args, Debug)]
+pub(crate) struct RemovedGroup {
+    /// The array file
+    #[arg(value_name = "ARRAY.TOML")]
+    array: PathBuf,
+    /// The group; no volume may be of it (tier0 volume migrate)
+    group: String,
+    /// Pool (required if the array has several)
+    #[arg(long)]
+    pool: Option<String>,
+    /// Let a group stay that is leaving
+    #[arg(long)]
+    cancel: bool,
+    #[command(flatten)]
+    answering: Answering,
 }
 
 /// How large the flash cache is to be, and where.
@@ -235,6 +258,10 @@ pub(crate) fn pool(verb: &Pool) -> Result<(), Failure> {
         }
         Pool::AddGroup(new) => {
             return carry_out(&new.array, &add_group(new)?, new.answering, new.agreement);
+        }
+        Pool::RemoveGroup(RemovedGroup { array, group, pool, cancel, answering }) => {
+            let (pool, group, cancel) = (pool.clone(), group.clone(), *cancel);
+            (array, AdminRequest::PoolRemoveGroup { pool, group, cancel }, answering)
         }
         Pool::Log(MovedLog { of: OfPool { array, pool }, drives, answering }) => {
             (array, AdminRequest::PoolLog { pool: pool.clone(), drives: drives.clone() }, answering)

@@ -12,7 +12,7 @@ use super::{drives, duration, scrub};
 use crate::output::{align_right, rendered, table, wrapped};
 
 fn group(group: &GroupStatus) -> String {
-    let GroupStatus { name, raid, sets, usable_bytes, used_bytes, reserved_bytes, log } = group;
+    let GroupStatus { name, raid, sets, usable_bytes, used_bytes, reserved_bytes, leaving, log } = group;
     let reserved = match reserved_bytes {
         0 => String::new(),
         reserved => format!(", {} reserved", ByteCount(*reserved)),
@@ -25,8 +25,9 @@ fn group(group: &GroupStatus) -> String {
             percent(log.used_bytes, log.size_bytes)
         )
     });
+    let leaving = if *leaving { "; leaving, what is used is still to move" } else { "" };
     format!(
-        "  group {name}: {raid}, {}, {} of {} ({}) used{reserved}{log}",
+        "  group {name}: {raid}, {}, {} of {} ({}) used{reserved}{leaving}{log}",
         counted(*sets, "set"),
         ByteCount(*used_bytes),
         ByteCount(*usable_bytes),

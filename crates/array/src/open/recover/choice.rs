@@ -45,7 +45,7 @@ pub(super) struct Choice {
 /// Chooses; `also` are members that are believed again for another reason.
 pub(super) fn choose(state: &PoolState, sets: &RaidSets, known: &impl Members, also: &[u32]) -> Choice {
     let mut choice = Choice { readmitted: also.iter().copied().collect(), ..Choice::default() };
-    for set in 0..state.set_count() {
+    for set in (0..state.set_count()).filter(|set| !sets.is_gone(SetIndex(*set))) {
         let layout = sets.layout(SetIndex(set));
         let lacking = lacking(state, layout, set);
         if layout.survives(lacking) {

@@ -41,7 +41,10 @@ impl Cut {
         let lacking = |set: u32| lacking(state, shape.sets.layout(SetIndex(set)), set) - believed(set);
         Cut {
             stored: stored.collect(),
-            lacking: (0..state.set_count()).map(|set| (set, lacking(set))).collect(),
+            lacking: (0..state.set_count())
+                .filter(|set| !shape.sets.is_gone(SetIndex(*set)))
+                .map(|set| (set, lacking(set)))
+                .collect(),
         }
     }
 

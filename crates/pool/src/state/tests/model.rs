@@ -367,7 +367,10 @@ impl Run<'_> {
             assert!(self.state.owners(slot).eq(owners.iter().copied()));
             assert_eq!(self.state.is_shared(slot), owners.len() > 1);
         }
-        assert_eq!(self.state.free_slot_count() - self.state.reserved_slot_count(), self.model.thin_space());
+        assert_eq!(
+            self.state.free_slot_count_of(0) - self.state.reserved_slot_count(),
+            self.model.thin_space()
+        );
         for (set, columns) in (0u32..).zip(&self.model.sets) {
             for (column, place) in (0u32..).zip(columns) {
                 assert_eq!(self.state.column(set, column), chunklet(place.0, place.1));

@@ -391,6 +391,7 @@ impl Store {
             | Admin::PlaceVolume { .. }
             | Admin::MigrateVolume { .. }
             | Admin::PinVolume { .. }
+            | Admin::RemoveGroup { .. }
             | Admin::SizeFlashCache { .. }
             | Admin::MoveExtents { .. }
             | Admin::ShrinkVolume { .. }
