@@ -209,6 +209,10 @@ const KEPT_TIERING: &[(u64, &str)] = &[
     ),
     (4170, "extents moved while the simulator scrubbed, and it took the second scrub's find for a fault"),
     (4065, "extents of a migrated volume find no room, and the simulator must not wait for them to move"),
+    (
+        7144,
+        "a volume did not fit any more once the drives of its group were flash, and the simulator did not look",
+    ),
 ];
 
 /// The same with users who come through a network.
@@ -226,7 +230,7 @@ fn seeds_that_once_failed_stay_clean() {
     check(KEPT_GROUPS_AND_FLASH_AND_INCIDENTS, |config| {
         config.grouped(&Array).flash_cached(&Array).incidents()
     });
-    check(KEPT_TIERING, |config| config.grouped(&Array).tiering());
+    check(KEPT_TIERING, |config| config.grouped(&Array).tiering(&Array));
     check(KEPT_NETWORK, SimConfig::networked);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);
