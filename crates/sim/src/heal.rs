@@ -61,9 +61,6 @@ async fn announce_gone<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
         // A drive that the array calls lost is gone no more, but out.
         life.status().await;
         let gone = life.session.shelf.borrow().names(Whereabouts::Gone);
-        if gone.is_empty() {
-            return Ok(());
-        }
         let has_patience = life.world.now() < until;
         for drive in gone {
             let is_failed =
@@ -71,6 +68,9 @@ async fn announce_gone<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
             if is_failed || !has_patience {
                 life.session.shelf.borrow_mut().put(&drive, Whereabouts::Out);
             }
+        }
+        if life.session.shelf.borrow().names(Whereabouts::Gone).is_empty() {
+            return Ok(());
         }
         life.world.sleep(LOOK).await;
     }
@@ -129,8 +129,10 @@ async fn scrub_until_clean<R: Running>(life: &Rc<Life<R>>) -> Result<(), String>
             ));
         }
         let repaired = scrub(life).await?.scrub_repaired;
-        // A move that the scrub has seen the end of counts by then.
-        life.world.sleep(LOOK).await;
+        if session.config.mixture.moving || session.config.mixture.tiering {
+            // A move that the scrub has seen the end of counts by then.
+            life.world.sleep(LOOK).await;
+        }
         if life.status().await.moved == moved {
             return match repaired {
                 0 => Ok(()),

@@ -13,7 +13,7 @@ const MIXTURE_SEEDS: Range<u64> = 0..48;
 /// Seeds of growing pools that must be clean.
 const GROWING_SEEDS: Range<u64> = 0..20;
 /// Seeds of pools with two groups of sets that must be clean.
-const GROUP_SEEDS: Range<u64> = 8..28;
+const GROUP_SEEDS: Range<u64> = 30..50;
 /// Seeds of extents that move between groups that must be clean.
 const MOVING_SEEDS: Range<u64> = 0..40;
 /// Seeds of volumes that are cloned that must be clean.
