@@ -341,10 +341,14 @@ impl SimConfig {
         self
     }
 
-    /// The same, with flash drives in the second group, and administrators who place and pin volumes.
-    pub fn tiering(mut self) -> SimConfig {
+    /// The same, with flash drives in the second group, and administrators who place and pin volumes. Flash drives get the log,
+    /// so a volume that fitted may not fit any more: then they stay as they are.
+    pub fn tiering<S: System>(mut self, system: &S) -> SimConfig {
         self.mixture.tiering = true;
-        self.array.has_tier = true;
+        let array = ArrayConfig { has_tier: true, ..self.array.clone() };
+        if system.refuses(&array).is_none() {
+            self.array = array;
+        }
         let random = &mut Random::new(self.seed, 0x6e19);
         for volume in &mut self.array.volumes {
             volume.weight = random.chance(0.7).then(|| 1 + random.below(100) as u32);
@@ -484,7 +488,9 @@ impl SimConfig {
             | PlantedBug::DiscardBeforeUnmapStable
             | PlantedBug::FreeBeforeMoveStable
             | PlantedBug::WriteOldPlaceDuringMove => config.grouped(system).moving(),
-            PlantedBug::PinForgotten | PlantedBug::FlipLaneBeforeRetire => config.grouped(system).tiering(),
+            PlantedBug::PinForgotten | PlantedBug::FlipLaneBeforeRetire => {
+                config.grouped(system).tiering(system)
+            }
             PlantedBug::RebuildInWrongLane | PlantedBug::DiscardReplayed => {
                 config.grouped(system).moving().mishaps()
             }

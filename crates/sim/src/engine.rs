@@ -405,6 +405,7 @@ impl Running for RunningArray {
             metadata,
             rebuilding: pool.rebuild.is_some(),
             moving: pool.restripe.is_some(),
+            moved: self.engine.extents_placed(0),
             misplaced: has_misplaced(&pool),
             scrubbing: pool.scrub.is_some_and(|scrub| scrub.running),
             scrub_repaired: pool.scrub.map_or(0, |scrub| scrub.repaired),

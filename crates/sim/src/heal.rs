@@ -45,18 +45,7 @@ pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
         session.count("healed");
         return Ok(());
     }
-    let repaired = scrub(life).await?.scrub_repaired;
-    if repaired > 0 && !session.damaged.get() {
-        return Err(format!(
-            "a scrub repairs {repaired} blocks, though nothing has damaged any since the last"
-        ));
-    }
-    let repaired = scrub(life).await?.scrub_repaired;
-    if repaired > 0 {
-        return Err(format!(
-            "a scrub right after a scrub repairs {repaired} blocks, with no fault in between"
-        ));
-    }
+    scrub_until_clean(life).await?;
     session.shelf.borrow().come_clean();
     session.atlas.borrow_mut().clear_until(proof);
     session.damaged.set(false);
@@ -64,15 +53,27 @@ pub(crate) async fn heal<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
     Ok(())
 }
 
-/// The administrator sees that a drive is gone even if nothing was asked of it.
+/// The administrator sees that a drive is gone even if nothing was asked of it. What the array refuses for the moment, for instance
+/// until it has verified another drive, is asked again.
 async fn announce_gone<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
-    life.status().await;
-    let gone = life.session.shelf.borrow().names(Whereabouts::Gone);
-    for drive in gone {
-        ask(life, Admin::Fail { drive: drive.clone() }, "drives failed by an administrator").await?;
-        life.session.shelf.borrow_mut().put(&drive, Whereabouts::Out);
+    let until = life.world.now() + PATIENCE;
+    loop {
+        // A drive that the array calls lost is gone no more, but out.
+        life.status().await;
+        let gone = life.session.shelf.borrow().names(Whereabouts::Gone);
+        let has_patience = life.world.now() < until;
+        for drive in gone {
+            let is_failed =
+                ask(life, Admin::Fail { drive: drive.clone() }, "drives failed by an administrator").await?;
+            if is_failed || !has_patience {
+                life.session.shelf.borrow_mut().put(&drive, Whereabouts::Out);
+            }
+        }
+        if life.session.shelf.borrow().names(Whereabouts::Gone).is_empty() {
+            return Ok(());
+        }
+        life.world.sleep(LOOK).await;
     }
-    Ok(())
 }
 
 async fn become_redundant<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
@@ -112,6 +113,39 @@ async fn make_up_for<R: Running>(
         replace(life, drive).await?;
     }
     if left.is_empty() { add_blank(life).await } else { Ok(()) }
+}
+
+/// Scrubs twice. What moves to another group meanwhile, a scrub can miss, or find in a slot that none has seen: then both are
+/// repeated.
+async fn scrub_until_clean<R: Running>(life: &Rc<Life<R>>) -> Result<(), String> {
+    let session = &life.session;
+    let began = life.world.now();
+    loop {
+        let moved = life.status().await.moved;
+        let repaired = scrub(life).await?.scrub_repaired;
+        if repaired > 0 && !session.damaged.get() {
+            return Err(format!(
+                "a scrub repairs {repaired} blocks, though nothing has damaged any since the last"
+            ));
+        }
+        let repaired = scrub(life).await?.scrub_repaired;
+        if session.config.mixture.moving || session.config.mixture.tiering {
+            // A move that the scrub has seen the end of counts by then.
+            life.world.sleep(LOOK).await;
+        }
+        if life.status().await.moved == moved {
+            return match repaired {
+                0 => Ok(()),
+                _ => Err(format!(
+                    "a scrub right after a scrub repairs {repaired} blocks, with no fault in between"
+                )),
+            };
+        }
+        session.count("scrubs repeated because extents moved");
+        if life.world.now() - began > HEAL_MAX {
+            return Err(format!("extents do not come to rest in {HEAL_MAX}"));
+        }
+    }
 }
 
 /// Scrubs everything once, and returns the status after it.

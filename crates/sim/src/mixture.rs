@@ -119,7 +119,7 @@ impl Mixture {
         let config = SimConfig::draw(seed, system);
         let config = if self.groups { config.grouped(system) } else { config };
         let config = when(self.moving, SimConfig::moving)(config);
-        let config = when(self.tiering, SimConfig::tiering)(config);
+        let config = if self.tiering { config.tiering(system) } else { config };
         let config = if self.flash { config.flash_cached(system) } else { config };
         let config = when(self.clones, SimConfig::cloned)(config);
         let config = when(self.caches, SimConfig::switching)(config);

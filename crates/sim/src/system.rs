@@ -359,6 +359,8 @@ pub struct Status {
     pub rebuilding: bool,
     /// What is stored moves to other places: copies are written that belong to no extent yet, so no scrub sees them.
     pub moving: bool,
+    /// Extents that have moved to another group since it was opened. Some may wait there for room, and move later.
+    pub moved: u64,
     /// Columns of sets lie on drives that are not for data although drives of data have room for them.
     pub misplaced: bool,
     /// A scrub is going on.

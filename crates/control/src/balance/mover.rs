@@ -136,7 +136,6 @@ impl Balance {
         extents: impl IntoIterator<Item = ExtentId>,
         group: u32,
     ) -> Result<u64, IoError> {
-        let core = self.core(number);
         self.mix_groups(number).await?;
         let pacing = Pacing::Yielding { rate: None };
         let mut under_way = Vec::new();
@@ -147,9 +146,7 @@ impl Balance {
                 Begun::NoRoom => break,
             }
         }
-        let moved = count_moved(under_way).await;
-        core.mover.placed.set(core.mover.placed.get() + moved);
-        Ok(moved)
+        Ok(count_moved(under_way).await)
     }
 
     /// Begins to move an extent to a group of its pool, of which the metadata know that its extents are mixed.
@@ -172,7 +169,9 @@ impl Balance {
         let balance = self.clone();
         Begun::UnderWay(self.world.spawn(async move {
             let _permit = permit;
-            balance.move_extent(number, Move { extent, family, from, to }, pacing).await
+            let has_moved = balance.move_extent(number, Move { extent, family, from, to }, pacing).await;
+            balance.core(number).mover.placed.update(|placed| placed + u64::from(has_moved));
+            has_moved
         }))
     }
 

@@ -201,6 +201,20 @@ const KEPT_GROUPS_AND_FLASH_AND_INCIDENTS: &[(u64, &str)] =
 /// The same as [`KEPT_INCIDENTS`] with a flash cache.
 const KEPT_FLASH_AND_INCIDENTS: &[(u64, &str)] = &[(2_013_453, "the same with a drive that was lost")];
 
+/// The same with two groups of sets, of which the second is flash, and administrators who place, pin and migrate volumes.
+const KEPT_TIERING: &[(u64, &str)] = &[
+    (
+        3751,
+        "an administrator of the simulator was refused to fail a drive that was gone, as another had not been verified, and did          not ask again",
+    ),
+    (4170, "extents moved while the simulator scrubbed, and it took the second scrub's find for a fault"),
+    (4065, "extents of a migrated volume find no room, and the simulator must not wait for them to move"),
+    (
+        7144,
+        "a volume did not fit any more once the drives of its group were flash, and the simulator did not look",
+    ),
+];
+
 /// The same with users who come through a network.
 const KEPT_NETWORK: &[(u64, &str)] =
     &[(6_001_020, "a drive that joined hung, and no loss of another could be recorded as long")];
@@ -216,6 +230,7 @@ fn seeds_that_once_failed_stay_clean() {
     check(KEPT_GROUPS_AND_FLASH_AND_INCIDENTS, |config| {
         config.grouped(&Array).flash_cached(&Array).incidents()
     });
+    check(KEPT_TIERING, |config| config.grouped(&Array).tiering(&Array));
     check(KEPT_NETWORK, SimConfig::networked);
     check(KEPT, |config| config);
     check(KEPT_GROWING, SimConfig::growing);

@@ -1,11 +1,13 @@
 //! `cargo xtask bench qos`: how well a volume's ceilings are held: two connections on two shards of one served array load the
 //! volume together, and the requests that end in each second are compared with what the ceilings allow.
 //!
-//! After that, what a quiet volume notices of its neighbour (`neighbours`).
+//! After that, what a quiet volume notices of its neighbour (`neighbours`), and what writes to flash notice of disks (`lanes`).
 //!
 //! Reads of a small volume come from memory, so that nothing but the ceilings limits. A second begins when
 //! the load does, not when the server's budget does.
 
+mod host;
+mod lanes;
 mod neighbours;
 
 use std::cell::RefCell;
@@ -21,6 +23,7 @@ use tier0_nbd::protocol::NbdUri;
 use tier0_units::{Lba, Nanos};
 use tier0_world::{RealOptions, RealRuntime, World};
 
+use self::neighbours::Neighbours;
 use super::served::create;
 use super::{judge_at_most, scratch, table, write};
 use crate::error::BenchError;
@@ -30,10 +33,13 @@ use crate::server::{Address, build_tier0, tier0};
 /// What to run.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds of each load; the first may have a burst
+    /// Seconds of each load of ceilings, of which the first may have a burst; the other parts take three times as many
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..))]
     seconds: u32,
-    /// Four seconds of each load
+    /// Rounds of neighbours
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Four seconds of each load, and one round
     #[arg(long)]
     short: bool,
     /// Measure this alone
@@ -48,6 +54,8 @@ enum Part {
     Ceilings,
     /// What a quiet volume notices of its neighbour
     Neighbours,
+    /// What writes to flash notice of a flood of writes to disks, in virtual time
+    Lanes,
 }
 
 /// What is aimed at: how far a second may be from what the ceilings allow, in percent.
@@ -95,32 +103,49 @@ impl Ceilings {
 
 /// Runs it and prints.
 pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
-    let seconds = if options.short { 4 } else { options.seconds } as usize;
-    let program = build_tier0()?;
-    let directory = scratch()?;
-    let (socket, array) = (directory.path().join("s"), directory.path().join("array.toml"));
-    write(&array, &array_file(directory.path(), &socket))?;
-    create(&program, &array)?;
-    let server = tier0(&program, &array, &Address::Unix(socket))?;
     println!("{}", machine::describe());
-    let uri: NbdUri = server.uri().parse().expect("the server's own address");
-    let runtime = RealRuntime::new(&RealOptions::default())
-        .map_err(BenchError::system("a real world cannot be opened"))?;
-    let world = runtime.world().clone();
-    let asked = Asked { program, array };
-    if options.part != Some(Part::Neighbours) {
-        ceilings(&runtime, &uri, &asked, seconds)?;
+    let (seconds, rounds) = if options.short { (4, 1) } else { (options.seconds, options.rounds) };
+    // Long enough for a flood to fill the write cache.
+    let long = Nanos::from_secs(3 * u64::from(seconds));
+    let is_wanted = |part: Part| options.part.is_none_or(|only| only == part);
+    if is_wanted(Part::Ceilings) || is_wanted(Part::Neighbours) {
+        let program = build_tier0()?;
+        let directory = scratch()?;
+        let (socket, array) = (directory.path().join("s"), directory.path().join("array.toml"));
+        write(&array, &array_file(directory.path(), &socket))?;
+        create(&program, &array)?;
+        let server = tier0(&program, &array, &Address::Unix(socket))?;
+        let uri: NbdUri = server.uri().parse().expect("the server's own address");
+        let runtime = RealRuntime::new(&RealOptions::default())
+            .map_err(BenchError::system("a real world cannot be opened"))?;
+        let asked = Asked { program, array };
+        if is_wanted(Part::Ceilings) {
+            ceilings(&runtime, &uri, &asked, seconds as usize)?;
+        }
+        if is_wanted(Part::Neighbours) {
+            neighbours(&runtime, uri, &asked, long, rounds)?;
+        }
     }
-    if options.part != Some(Part::Ceilings) {
-        let clients = runtime.run(both(world, uri))?;
-        // Long enough for the flood to fill the write cache.
-        neighbours::run(&runtime, &clients, &asked, 3 * seconds)?;
-        runtime.run(async move {
-            for client in clients {
-                client.close().await;
-            }
-        });
+    if is_wanted(Part::Lanes) {
+        lanes::run(long)?;
     }
+    Ok(())
+}
+
+fn neighbours(
+    runtime: &RealRuntime,
+    uri: NbdUri,
+    asked: &Asked,
+    time: Nanos,
+    rounds: u32,
+) -> Result<(), BenchError> {
+    let clients = runtime.run(both(runtime.world().clone(), uri))?;
+    Neighbours { runtime, clients: &clients, asked, time }.run(rounds)?;
+    runtime.run(async move {
+        for client in clients {
+            client.close().await;
+        }
+    });
     Ok(())
 }
 
@@ -129,6 +154,7 @@ fn ceilings(runtime: &RealRuntime, uri: &NbdUri, asked: &Asked, seconds: usize) 
     println!("{}", runtime.run(connected(world.clone(), uri.clone(), asked.clone()))?);
     let run_load = || runtime.run(load(world.clone(), uri.clone(), seconds));
     println!("without ceilings: {} IOPS in the slowest second\n", run_load()?.iter().min().unwrap_or(&0));
+    println!("requests that ended in each second:");
     let mut results = Vec::new();
     for ceilings in &ALL {
         asked.set(ceilings)?;
@@ -142,13 +168,21 @@ fn ceilings(runtime: &RealRuntime, uri: &NbdUri, asked: &Asked, seconds: usize) 
 }
 
 fn print(results: &[(&Ceilings, Vec<u64>)]) {
-    let mut rows = table(&["ceilings", "allowed IOPS", "lowest", "highest", "largest deviation %"]);
+    let mut rows = table(&[
+        "ceilings",
+        "allowed IOPS",
+        "first second",
+        "lowest later",
+        "highest",
+        "largest deviation %",
+    ]);
     for (ceilings, counts) in results {
         // The first second may have a burst.
         let later = || counts[1..].iter();
         rows.add_row([
             ceilings.told(),
             format!("{:.0}", ceilings.allowed(1)),
+            counts[0].to_string(),
             later().min().unwrap_or(&0).to_string(),
             later().max().unwrap_or(&0).to_string(),
             format!("{:.1}", largest_deviation(ceilings, counts)),

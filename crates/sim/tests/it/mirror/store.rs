@@ -331,6 +331,7 @@ impl Store {
             metadata: names,
             rebuilding: self.rebuilding.get(),
             moving: false,
+            moved: 0,
             misplaced: false,
             scrubbing: self.scrubbing.get(),
             scrub_repaired: self.scrub_repaired.get(),
