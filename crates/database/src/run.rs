@@ -50,8 +50,10 @@ pub struct DatabaseSpec {
 pub struct RunLength {
     /// Before anything is counted. The page buffer is warm from the start.
     pub warm_up: Nanos,
-    /// Counted.
+    /// Counted, at most.
     pub measured: Nanos,
+    /// So many transactions are enough, and half as many for the warm-up.
+    pub enough: u64,
 }
 
 /// What whoever runs a database wants to know, and do, on the way.
@@ -66,6 +68,10 @@ pub struct RunHooks<'a> {
 
 /// The counted time is cut into so many parts, whose scatter says how well the rate is known.
 const PARTS: usize = 20;
+/// However fast a database is, so much is counted.
+const MEASURED_MIN: Nanos = Nanos::from_millis(500);
+/// How often a warm-up is looked at.
+const LOOKS: u64 = 20;
 /// The 97.5th percentile of Student's t with one degree of freedom less.
 const STUDENT_975: f64 = 2.093;
 
@@ -171,6 +177,8 @@ struct Shared<T> {
     meter: RefCell<Meter>,
     /// When counting begins, once that is known, and how long it lasts.
     counted: Cell<Option<(Nanos, Nanos)>>,
+    /// Transactions ever done.
+    done: Cell<u64>,
     stopped: Cell<bool>,
     error: Cell<Option<IoError>>,
 }
@@ -206,6 +214,7 @@ pub async fn run<T: BlockTarget + 'static>(
         touch: Nanos((spec.host.transaction.0 as f64 / touches.max(1.0)) as u64),
         meter: RefCell::new(Meter::new(kinds)),
         counted: Cell::new(None),
+        done: Cell::new(0),
         stopped: Cell::new(false),
         error: Cell::new(None),
         spec,
@@ -217,17 +226,19 @@ pub async fn run<T: BlockTarget + 'static>(
     ];
     let users = 0..u64::from(shared.spec.users);
     let users: Vec<_> = users.map(|user| world.spawn(shared.clone().user(user, seed))).collect();
-    world.sleep(length.warm_up).await;
+    let rate = shared.warm_up(length).await;
+    let enough = Nanos::from_secs_f64((length.enough as f64 / rate.max(1e-9)).min(1e9));
+    let measured = length.measured.min(enough).max(MEASURED_MIN);
     storage.take_transfers();
     shared.host.take_busy();
     (hooks.begins)();
-    shared.counted.set(Some((world.now(), length.measured)));
-    world.sleep(length.measured).await;
+    shared.counted.set(Some((world.now(), measured)));
+    world.sleep(measured).await;
     shared.counted.set(None);
     let transfers = storage.take_transfers();
     let cpu = shared.host.take_busy();
     shared.stopped.set(true);
-    let report = shared.report(&layout, &transfers, cpu, length.measured);
+    let report = shared.report(&layout, &transfers, cpu, measured);
     // What waits for a page or the log is cancelled with its task.
     drop(users);
     drop(writers);
@@ -350,7 +361,20 @@ impl<T: BlockTarget + 'static> Shared<T> {
         Ok(())
     }
 
+    /// Waits until queues and caches are as full as they will be, and returns the transactions per second at the end of it.
+    async fn warm_up(&self, length: RunLength) -> f64 {
+        let (began, look) = (self.world.now(), Nanos(length.warm_up.0 / LOOKS).max(Nanos::from_millis(1)));
+        let mut rate = 0.0;
+        while self.world.now().saturating_sub(began) < length.warm_up && self.done.get() < length.enough / 2 {
+            let before = self.done.get();
+            self.world.sleep(look).await;
+            rate = (self.done.get() - before) as f64 / look.as_secs_f64();
+        }
+        rate
+    }
+
     fn count(&self, kind: usize, began: Nanos, touches: u64, hits: u64) {
+        self.done.set(self.done.get() + 1);
         let Some((since, length)) = self.counted.get() else { return };
         let now = self.world.now();
         let response = now.saturating_sub(began);

@@ -91,7 +91,8 @@ fn database(plan: &Plan) -> DatabaseReport {
     let world = runtime.world().clone();
     let volumes = vec![Rc::new(Slow::new(&world, 1, plan.data)), Rc::new(Slow::new(&world, 2, plan.log))];
     let placement = Placement { objects: vec![vec![0]; objects], log: 1, log_bytes: ByteCount::mib(64) };
-    let length = RunLength { warm_up: Nanos::from_millis(200), measured: Nanos::from_secs(2) };
+    let length =
+        RunLength { warm_up: Nanos::from_millis(200), measured: Nanos::from_secs(2), enough: u64::MAX };
     let seed = plan.seed;
     runtime
         .run(async move {

@@ -87,7 +87,8 @@ fn simulated(users: u32, think: Nanos, service: Nanos) -> f64 {
     };
     let volumes = vec![Rc::new(station)];
     let placement = Placement { objects: vec![vec![0]], log: 0, log_bytes: ByteCount::mib(16) };
-    let length = RunLength { warm_up: Nanos::from_secs(2), measured: Nanos::from_secs(200) };
+    let length =
+        RunLength { warm_up: Nanos::from_secs(2), measured: Nanos::from_secs(200), enough: u64::MAX };
     let report = runtime.run(async move {
         let hooks = RunHooks { caches: ByteCount(0), missed: &|_, _, _| {}, begins: &mut || {} };
         run(&world, spec, volumes, &placement, length, 7, hooks).await

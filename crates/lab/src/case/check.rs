@@ -59,8 +59,11 @@ const LOG: ByteCount = ByteCount::gib(1);
 /// Simulated time where a case does not say.
 const WARM_UP: Nanos = Nanos::from_secs(20);
 const MEASURED: Nanos = Nanos::from_secs(60);
+/// Transactions after which neither goes on where a case does not say: the rate is then known to a few percent.
+const ENOUGH: u64 = 30_000;
 /// The same before a tier is measured: hot extents move for some minutes.
 const TIER_WARM_UP: Nanos = Nanos::from_secs(300);
+const TIER_ENOUGH: u64 = 200_000;
 /// The name of a volume that holds the log where a case does not say.
 const LOG_VOLUME: &str = "log";
 /// The most pages of a buffer and units of a scale: their bookkeeping is real memory.
@@ -125,6 +128,11 @@ impl Case {
         let length = RunLength {
             warm_up: duration("run.warm_up", &file.run.warm_up, warm_up)?,
             measured: duration("run.measured", &file.run.measured, MEASURED)?,
+            enough: match (&file.run.warm_up, is_tiered) {
+                (Some(_), _) => u64::MAX,
+                (None, true) => TIER_ENOUGH,
+                (None, false) => ENOUGH,
+            },
         };
         if length.measured == Nanos::ZERO {
             return Err(outside("run.measured", "more than 0s"));
