@@ -273,6 +273,17 @@ fn a_group_leaves_with_its_drives_and_another_one_gets_its_name() {
     let told = format!("{}{}", checked.stdout, checked.stderr);
     assert_eq!(checked.code, Some(0), "{told}");
     assert!(told.contains("group \"flash\" of the array file has left pool"), "{told}");
+    // So does one that has a volume there that does not exist.
+    let volume = "\n[[volume]]\nname = \"late\"\npool = \"pool0\"\ngroup = \"flash\"\nsize = \"1MiB\"\n";
+    let with_volume = std::fs::read_to_string(&config).expect("it is a text") + volume;
+    let with_volume = file(at, "with-volume.toml", &with_volume);
+    let checked = run(&["check", text(&with_volume)]);
+    let told = format!("{}{}", checked.stdout, checked.stderr).replace('\n', " ");
+    assert_eq!(checked.code, Some(0), "{told}");
+    assert!(told.contains("\"late\" is in the array file") && told.contains("it is not created"), "{told}");
+    let served = Served::start(&with_volume, at);
+    assert!(!succeed(&["volume", "list", text(&with_volume)]).contains("late"));
+    served.kill();
     let served = Served::start(&config, at);
     load(&served.uri, &["--read", "100", "--ios", "200"]);
     let array = text(&config);

@@ -8,7 +8,8 @@ use tier0_control::{Witness, departed_from};
 use tier0_description::facts::PoolFacts;
 use tier0_description::names::{drives, quoted};
 use tier0_description::{
-    Description, DriveDescription, KnownGroups, Mismatch, PoolDescription, not_in_file, size_differs,
+    Description, DriveDescription, KnownGroups, Mismatch, PoolDescription, VolumeDescription, not_in_file,
+    size_differs,
 };
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
@@ -518,6 +519,16 @@ fn groups_of(state: &PoolState) -> KnownGroups {
     KnownGroups { there: there.into_iter().map(named).collect(), gone: gone.into_iter().map(named).collect() }
 }
 
+/// The group that a volume of the file names, if it leaves the pool or can have left it: the file is older than that.
+fn group_left<'a>(state: &PoolState, volume: &'a VolumeDescription) -> Option<&'a str> {
+    let name = volume.group.as_deref()?;
+    let left = match state.group_named(name) {
+        Some(group) => !state.group_stays(group),
+        None => state.has_lost_groups(),
+    };
+    left.then_some(name)
+}
+
 /// The records that create the description's volumes that the pool does not have, switch caches as it says, and tell what the
 /// drives are for that it names.
 /// A volume may have grown since the description was written.
@@ -542,6 +553,14 @@ fn add_volumes(
                 own.extend(MetaRecord::weigh(known.number, state.weight(known.number), volume.weight));
                 own.extend(placement_of(state, known.number, volume));
                 own
+            }
+            None if let Some(group) = group_left(state, volume) => {
+                warnings.push(format!(
+                    "volume {:?} is in the array file but not in pool {:?}, and its group {group:?} leaves the pool or has left it: it \
+                     is not created; take it out of the file, or give it another group",
+                    volume.name, description.pools[number].name
+                ));
+                continue;
             }
             None => {
                 check_fits(state, volume)?;

@@ -95,7 +95,8 @@ impl Tiering {
                 // A shard may have been given some before the group was to leave.
                 self.space.recall_slot_reserves(number).await;
             }
-            // No column of it begins to move, and no discard of it is under way.
+            // It is not let stay meanwhile, no column of it begins to move, and no discard of it is under way.
+            let _turn = self.turn.acquire(1).await;
             let _alone = core.column_places.acquire(ALL_PLACES).await;
             let gone = MetaRecord::GroupRemoved { group };
             if !core.metadata.is_group_empty(group) || core.metadata.state().check(&gone).is_err() {

@@ -113,6 +113,11 @@ impl PoolState {
         (0..).zip(&self.inventory.groups).filter(move |(_, group)| leaving(group)).map(|(number, _)| number)
     }
 
+    /// Whether a group has left the pool.
+    pub fn has_lost_groups(&self) -> bool {
+        self.inventory.groups.iter().any(SetGroup::is_gone)
+    }
+
     /// Whether the pool has such a group, and it is to stay.
     pub fn group_stays(&self, group: u32) -> bool {
         self.inventory.groups.get(group as usize).is_some_and(SetGroup::stays)
