@@ -8,7 +8,7 @@ use tier0_units::{ByteCount, Lba};
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
 use super::assemble::assemble;
-use super::{Case, CaseReport};
+use super::{Case, CaseReport, drives_of};
 use crate::LabError;
 use crate::path::Usage;
 use crate::settle::Modelled;
@@ -54,6 +54,7 @@ impl Case {
                 Some((usage, then)) => after.since(now, &usage, then),
                 None => after,
             };
+            let usage = named(usage, &kinds);
             let work = Work::between(&start, &counters().await);
             Ok::<_, DatabaseError>(CaseReport { database: report, usage, work })
         });
@@ -66,4 +67,13 @@ impl Case {
             self.system.pools.iter().filter_map(|pool| pool.flash_cache.bytes).map(|size| size.0).sum();
         ByteCount(flash + self.system.memory.unwrap_or_default().0)
     }
+}
+
+/// Drives by their models' names.
+fn named(mut usage: Usage, kinds: &[String]) -> Usage {
+    let first = usage.rows.len() - kinds.len();
+    for (row, kind) in usage.rows[first..].iter_mut().zip(kinds) {
+        row.resource = drives_of(kind);
+    }
+    usage
 }

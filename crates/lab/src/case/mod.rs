@@ -45,6 +45,11 @@ pub struct Case {
     pub seed: u64,
 }
 
+/// What drives of a model are called among the resources.
+pub(crate) fn drives_of(model: &str) -> String {
+    format!("{model} drives")
+}
+
 /// What a case gave.
 #[derive(Clone, Debug)]
 pub struct CaseReport {

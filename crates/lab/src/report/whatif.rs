@@ -25,7 +25,6 @@ struct Line {
     writes: String,
     read_ms: String,
     hits: String,
-    limit: String,
     /// Of the page's bars: percent of the longest.
     bar: f64,
 }
@@ -52,7 +51,6 @@ impl Line {
                 maybe(figures.memory_hits),
                 maybe(figures.flash_hits)
             ),
-            limit: figures.limit.clone(),
             bar: 100.0 * figures.tps / most.max(1e-9),
         }
     }

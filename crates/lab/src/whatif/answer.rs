@@ -1,7 +1,9 @@
 //! What the figures of alternatives say, in words.
 
+use tier0_catalog::{Catalog, DriveSpec};
+
 use super::{NOW, WhatIf};
-use crate::case::{Case, CaseReport};
+use crate::case::{Case, CaseReport, drives_of};
 use crate::record::format_number;
 
 /// A resource that is at work for this share of the time is what limits.
@@ -42,11 +44,16 @@ impl Limit {
 /// What limits a case.
 pub fn limit_of(case: &Case, report: &CaseReport) -> Limit {
     let database = &report.database;
-    let busiest = report.usage.busiest().filter(|row| row.busy >= BUSY);
-    if database.cpu >= BUSY && busiest.is_none_or(|row| row.busy <= database.cpu) {
+    if database.cpu >= BUSY {
         return Limit::Cpu(database.cpu);
     }
-    if let Some(row) = busiest {
+    // A flash drive serves many commands at once: that it always has one does not mean that it can take no more.
+    let catalog = Catalog::embedded();
+    let is_flash = |model: &str| matches!(catalog.drive_by_reference(model), Ok(DriveSpec::Flash(_)));
+    let models = case.system.drives.iter().filter_map(|drive| drive.model.as_deref());
+    let flash: Vec<String> = models.filter(|model| is_flash(model)).map(drives_of).collect();
+    let rows = report.usage.rows.iter().filter(|row| row.busy >= BUSY && !flash.contains(&row.resource));
+    if let Some(row) = rows.max_by(|a, b| a.busy.total_cmp(&b.busy)) {
         return Limit::Resource(row.resource.clone(), row.busy);
     }
     let waiting = database.reads * database.read_ms / database.response_ms.max(1e-9);
