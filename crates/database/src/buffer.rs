@@ -1,25 +1,19 @@
 //! A database's page buffer: which pages are in memory, and which of them are dirty.
 //!
-//! It knows no time: whoever uses it reads what is missing, and writes what it hands out. Which page gives way is decided by one
-//! of the product's own policies.
+//! It knows no time and does no I/O: its user reads what is missing, and writes what it hands out. One of the product's own policies
+//! decides which page gives way.
 
 use std::collections::BTreeMap;
 
 use tier0_policy::{PageKey, Part, Policy, PolicyKind};
 
-/// A page's first change since it was last written, and the newest, as positions in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dirty {
-    /// The log up to here must be written before the page.
-    pub newest: u64,
-}
-
 /// Pages in memory.
 pub struct Buffer {
     policy: Box<dyn Policy>,
-    dirty: BTreeMap<u64, Dirty>,
-    /// Dirty pages that gave way and are not written yet: they still have their memory.
-    leaving: BTreeMap<u64, Dirty>,
+    /// Dirty pages, with the end of the log record of their newest change.
+    dirty: BTreeMap<u64, u64>,
+    /// The same of dirty pages that gave way and are not written yet: they still have their memory.
+    leaving: BTreeMap<u64, u64>,
 }
 
 /// What a page that was asked for did.
@@ -68,20 +62,15 @@ impl Buffer {
         }
     }
 
-    /// A page in memory is changed by a log record that ends at `log`. True where it was clean.
-    pub fn change(&mut self, page: u64, log: u64) -> bool {
+    /// A page in memory is changed by a log record that ends at `log`.
+    pub fn change(&mut self, page: u64, log: u64) {
         // It can be on its way out already, where memory is very short.
-        if let Some(state) = self.leaving.get_mut(&page) {
-            state.newest = state.newest.max(log);
-            return false;
+        if let Some(newest) = self.leaving.get_mut(&page) {
+            *newest = log.max(*newest);
+            return;
         }
-        let mut was_clean = false;
-        let state = self.dirty.entry(page).or_insert_with(|| {
-            was_clean = true;
-            Dirty { newest: log }
-        });
-        state.newest = state.newest.max(log);
-        was_clean
+        let newest = self.dirty.entry(page).or_insert(log);
+        *newest = log.max(*newest);
     }
 
     /// Takes the dirty pages around a page that lie side by side with it, itself among them, at most `most`: they are about to be
@@ -107,8 +96,7 @@ impl Buffer {
     }
 
     fn take(&mut self, page: u64) -> Option<u64> {
-        let state = self.leaving.remove(&page).or_else(|| self.dirty.remove(&page));
-        state.map(|state| state.newest)
+        self.leaving.remove(&page).or_else(|| self.dirty.remove(&page))
     }
 
     /// Whether a page is in memory, and not on its way out.

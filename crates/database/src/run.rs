@@ -21,7 +21,7 @@ use crate::log::Log;
 use crate::pages::{Had, Pages};
 use crate::script::{Script, TouchKind};
 use crate::storage::{Placement, Storage, TooSmall, Transfers};
-use crate::sweep::{Run, Users, home_of};
+use crate::sweep::{Run, home_of};
 use crate::workload::Workload;
 
 /// A database that is to run.
@@ -56,7 +56,7 @@ pub struct RunLength {
     pub enough: u64,
 }
 
-/// What whoever runs a database wants to know, and do, on the way.
+/// What the caller of [`run()`] does on the way.
 pub struct RunHooks<'a> {
     /// What the caches below hold, together: so many bytes are missed twice before the run, without I/O, and told to `missed`.
     pub caches: ByteCount,
@@ -259,7 +259,7 @@ fn warm<T: BlockTarget>(
 ) -> f64 {
     let layout = script.layout().clone();
     let mut random = Random::new(seed, WARM_STREAM);
-    let users = Users { count: u64::from(spec.users) };
+    let users = u64::from(spec.users);
     let mut run = Run { script, buffer, random: &mut random, users, touches: Vec::new() };
     run.warm();
     let mut touches = 0u64;

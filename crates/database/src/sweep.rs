@@ -26,20 +26,13 @@ pub struct SweepCounts {
     pub dirty_share: f64,
 }
 
-/// How users choose their homes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Users {
-    /// How many there are; each has a home, in turn over all.
-    pub count: u64,
-}
-
 /// Runs transactions until the buffer is full and has taken in as much again `turnovers` times, then counts.
 pub fn sweep(
     workload: &Workload,
     engine: &Engine,
     scale: &Scale,
     buffer_pages: u64,
-    users: Users,
+    users: u64,
     counted: u64,
     seed: u64,
 ) -> SweepCounts {
@@ -91,7 +84,8 @@ pub(crate) struct Run<'a> {
     pub(crate) script: &'a mut Script,
     pub(crate) buffer: &'a mut Buffer,
     pub(crate) random: &'a mut Random,
-    pub(crate) users: Users,
+    /// How many; each has a home.
+    pub(crate) users: u64,
     pub(crate) touches: Vec<Touch>,
 }
 
@@ -114,14 +108,10 @@ impl Run<'_> {
     /// Runs one transaction; what gives way counts as written at once.
     pub(crate) fn transaction(&mut self, on: &mut dyn FnMut(u64, Access)) {
         let kind = self.script.draw_kind(self.random);
-        let home = self.random.below(self.users.count.max(1));
+        let user = self.random.below(self.users.max(1));
         self.touches.clear();
-        self.script.run(
-            kind,
-            home_of(home, self.users.count, self.script.layout().sizes[0]),
-            self.random,
-            &mut self.touches,
-        );
+        let home = home_of(user, self.users, self.script.layout().sizes[0]);
+        self.script.run(kind, home, self.random, &mut self.touches);
         for touch in &self.touches {
             let access = match touch.kind {
                 TouchKind::Create => match self.buffer.access(touch.page) {

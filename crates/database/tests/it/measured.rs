@@ -2,7 +2,7 @@
 
 use tier0_database::engine::Engine;
 use tier0_database::layout::{Layout, Scale};
-use tier0_database::sweep::{SweepCounts, Users, sweep};
+use tier0_database::sweep::{SweepCounts, sweep};
 use tier0_database::workload::{Changes, Law, Workload};
 use tier0_units::ByteCount;
 use tier0_world::Random;
@@ -27,7 +27,7 @@ fn pool(gib: f64, item: &str) -> SweepCounts {
     let pages = (gib * SHARE * 65_536.0) as u64;
     let workload = order_entry(&[("item", item), ("warehouse", "uniform")]);
     let scale = Scale { units: 1000.0 * SHARE, grown: 1.0 };
-    sweep(&workload, &engine("innodb"), &scale, pages, Users { count: 80 }, 20_000, SEED)
+    sweep(&workload, &engine("innodb"), &scale, pages, 80, 20_000, SEED)
 }
 
 fn assert_within(what: &str, found: f64, measured: f64, share: f64) {
@@ -57,8 +57,7 @@ fn reads_to_writes_are_as_a_trace_measured_them() {
     let workload = order_entry(&[("warehouse", "uniform")]);
     let scale = Scale { units: 14_000.0 * share, grown: 1.0 };
     let pages = (60e9 * share / 8192.0) as u64;
-    let found =
-        sweep(&workload, &engine("sql-server-2008"), &scale, pages, Users { count: 300 }, 20_000, SEED);
+    let found = sweep(&workload, &engine("sql-server-2008"), &scale, pages, 300, 20_000, SEED);
     assert_within("reads to writes", found.reads / found.writes, 1.9, 0.2);
 }
 

@@ -57,7 +57,7 @@ pub fn limit_of(case: &Case, report: &CaseReport) -> Limit {
         return Limit::Resource(row.resource.clone(), row.busy);
     }
     let waiting = database.reads * database.read_ms / database.response_ms.max(1e-9);
-    match waiting >= WAITING && case.database.users > 0 {
+    match waiting >= WAITING {
         true => Limit::Latency(waiting.min(1.0)),
         false => Limit::Users,
     }
