@@ -18,7 +18,7 @@
 //!
 //! I/O per transaction follows from the scripts' touches, the buffer's misses and its dirty pages: it is derived and not fitted.
 //!
-//! What it does not do: it knows no arrays and no drives. Row locks and the inner levels of indexes are not modelled.
+//! The crate does not model arrays, drives, row locks, or the inner levels of indexes.
 
 pub mod buffer;
 pub mod engine;

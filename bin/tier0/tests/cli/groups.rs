@@ -292,7 +292,7 @@ fn a_group_leaves_with_its_drives_and_another_one_gets_its_name() {
         wait_until("the drive has left", || {
             !status(array)["pools"][0]["drives"].to_string().contains(&format!("\"{drive}\""))
         });
-        std::fs::remove_file(at.join(format!("{drive}.img"))).expect("nobody uses it");
+        std::fs::remove_file(at.join(format!("{drive}.img"))).expect("the drive was removed");
     }
     let newer = succeed(&["config", array]);
     assert!(!newer.contains("ssd0") && !newer.contains("flash"), "{newer}");

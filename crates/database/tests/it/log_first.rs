@@ -1,10 +1,8 @@
 //! No page is written before the log up to its newest change, whatever the sizes and the speeds of the volumes.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use proptest::prelude::*;
-use tier0_block::{BlockTarget, TargetInfo};
 use tier0_database::engine::Engine;
 use tier0_database::host::HostSpec;
 use tier0_database::layout::Scale;
@@ -12,55 +10,13 @@ use tier0_database::run::{DatabaseReport, DatabaseSpec, RunHooks, RunLength, run
 use tier0_database::storage::Placement;
 use tier0_database::workload::{Changes, Workload};
 use tier0_policy::PolicyKind;
-use tier0_units::{ByteCount, Lba, Nanos, SectorCount};
-use tier0_world::{Buf, BufMut, IoError, PayloadWidth, Random, VirtualRuntime, World};
+use tier0_units::{ByteCount, Nanos};
+use tier0_world::{PayloadWidth, VirtualRuntime};
 
-/// A volume whose requests take a time that is drawn.
-struct Slow {
-    world: World,
-    random: RefCell<Random>,
-    mean: Nanos,
-}
+use crate::station::Station;
 
-impl Slow {
-    fn new(world: &World, name: u64, mean: Nanos) -> Slow {
-        let random = RefCell::new(world.random(name));
-        Slow { world: world.clone(), random, mean }
-    }
-
-    async fn wait(&self) {
-        let time = self.random.borrow_mut().exponential(self.mean.0 as f64);
-        self.world.sleep(Nanos(time as u64)).await;
-    }
-}
-
-impl BlockTarget for Slow {
-    fn info(&self) -> TargetInfo {
-        TargetInfo { sectors: SectorCount(1 << 32), block_sectors: 8, volatile_cache: false }
-    }
-
-    async fn read(&self, _: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
-        self.wait().await;
-        (Ok(()), buf)
-    }
-
-    async fn write(&self, _: Lba, _: Buf, _: bool) -> Result<(), IoError> {
-        self.wait().await;
-        Ok(())
-    }
-
-    async fn flush(&self) -> Result<(), IoError> {
-        Ok(())
-    }
-
-    async fn discard(&self, _: Lba, _: u64) -> Result<(), IoError> {
-        Ok(())
-    }
-
-    async fn write_zeroes(&self, _: Lba, _: u64, _: bool, _: bool) -> Result<(), IoError> {
-        Ok(())
-    }
-}
+/// Servers of a volume at which no request waits for another.
+const UNLIMITED: u64 = u64::MAX >> 1;
 
 struct Plan {
     seed: u64,
@@ -89,7 +45,10 @@ fn database(plan: &Plan) -> DatabaseReport {
     };
     let runtime = VirtualRuntime::new(plan.seed, PayloadWidth::NONE);
     let world = runtime.world().clone();
-    let volumes = vec![Rc::new(Slow::new(&world, 1, plan.data)), Rc::new(Slow::new(&world, 2, plan.log))];
+    let volumes = vec![
+        Rc::new(Station::new(&world, 1, UNLIMITED, plan.data)),
+        Rc::new(Station::new(&world, 2, UNLIMITED, plan.log)),
+    ];
     let placement = Placement { objects: vec![vec![0]; objects], log: 1, log_bytes: ByteCount::mib(64) };
     let length =
         RunLength { warm_up: Nanos::from_millis(200), measured: Nanos::from_secs(2), enough: u64::MAX };

@@ -3,4 +3,5 @@
 mod log_first;
 mod measured;
 mod queueing;
+mod station;
 mod wrong;

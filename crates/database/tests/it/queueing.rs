@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use tier0_block::{BlockTarget, TargetInfo};
 use tier0_database::engine::Engine;
 use tier0_database::host::HostSpec;
 use tier0_database::layout::Scale;
@@ -10,9 +9,10 @@ use tier0_database::run::{DatabaseSpec, RunHooks, RunLength, run};
 use tier0_database::storage::Placement;
 use tier0_database::workload::{Changes, Workload};
 use tier0_policy::PolicyKind;
-use tier0_units::{ByteCount, Lba, Nanos, SectorCount};
-use tier0_world::sync::Semaphore;
-use tier0_world::{Buf, BufMut, IoError, PayloadWidth, VirtualRuntime, World};
+use tier0_units::{ByteCount, Nanos};
+use tier0_world::{PayloadWidth, VirtualRuntime};
+
+use crate::station::Station;
 
 /// A transaction that reads one page of a million.
 const LOOKUP: &str = r#"
@@ -25,43 +25,6 @@ dimension = [{ name = "row", count = 1000000, kind = "assumed", source = "a test
 object = [{ name = "table", key = ["row"], row_bytes = 5000, kind = "assumed", source = "a test" }]
 transaction = [{ name = "lookup", share = 1, steps = [{ pick = "row" }, { read = "table" }], kind = "assumed", source = "a test" }]
 "#;
-
-/// A volume that serves one request at a time, in the order of arrival.
-struct Station {
-    world: World,
-    server: Semaphore,
-    random: std::cell::RefCell<tier0_world::Random>,
-    mean: Nanos,
-}
-
-impl BlockTarget for Station {
-    fn info(&self) -> TargetInfo {
-        TargetInfo { sectors: SectorCount(1 << 36), block_sectors: 8, volatile_cache: false }
-    }
-
-    async fn read(&self, _: Lba, buf: BufMut) -> (Result<(), IoError>, BufMut) {
-        let _turn = self.server.acquire(1).await;
-        let time = self.random.borrow_mut().exponential(self.mean.0 as f64);
-        self.world.sleep(Nanos(time as u64)).await;
-        (Ok(()), buf)
-    }
-
-    async fn write(&self, _: Lba, _: Buf, _: bool) -> Result<(), IoError> {
-        Ok(())
-    }
-
-    async fn flush(&self) -> Result<(), IoError> {
-        Ok(())
-    }
-
-    async fn discard(&self, _: Lba, _: u64) -> Result<(), IoError> {
-        Ok(())
-    }
-
-    async fn write_zeroes(&self, _: Lba, _: u64, _: bool, _: bool) -> Result<(), IoError> {
-        Ok(())
-    }
-}
 
 /// Transactions per second of so many users.
 fn simulated(users: u32, think: Nanos, service: Nanos) -> f64 {
@@ -79,13 +42,7 @@ fn simulated(users: u32, think: Nanos, service: Nanos) -> f64 {
     };
     let runtime = VirtualRuntime::new(7, PayloadWidth::NONE);
     let world = runtime.world().clone();
-    let station = Station {
-        world: world.clone(),
-        server: Semaphore::new(1),
-        random: std::cell::RefCell::new(world.random(9)),
-        mean: service,
-    };
-    let volumes = vec![Rc::new(station)];
+    let volumes = vec![Rc::new(Station::new(&world, 9, 1, service))];
     let placement = Placement { objects: vec![vec![0]], log: 0, log_bytes: ByteCount::mib(16) };
     let length =
         RunLength { warm_up: Nanos::from_secs(2), measured: Nanos::from_secs(200), enough: u64::MAX };

@@ -212,7 +212,7 @@ fn placement(
     let own_log = names.iter().position(|name| *name == LOG_VOLUME);
     let others = match place.get("*") {
         Some(on) => volumes("*", on)?,
-        // A volume that is there for the log alone is not for data.
+        // A volume named "log" holds only the log, unless it is the only volume.
         None => (0..names.len()).filter(|volume| names.len() == 1 || Some(*volume) != own_log).collect(),
     };
     let log = match place.get(LOG_VOLUME) {
