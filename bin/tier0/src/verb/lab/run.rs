@@ -133,7 +133,9 @@ fn write_html(path: &Path, outcome: &StudyOutcome, provenance: &Provenance) -> R
 /// What the study says is input; a report that cannot be made or written is not.
 pub(super) fn failure(error: LabError) -> Failure {
     match error {
-        LabError::Write { .. } | LabError::Render(_) | LabError::Ended { .. } => Failure::run(error),
+        LabError::Write { .. } | LabError::Render(_) | LabError::Ended { .. } | LabError::Database { .. } => {
+            Failure::run(error)
+        }
         error => Failure::input(error),
     }
 }
