@@ -20,7 +20,7 @@ use crate::layout::{Layout, Scale};
 use crate::log::Log;
 use crate::pages::{Had, Pages};
 use crate::script::{Script, TouchKind};
-use crate::storage::{Placement, Storage, TooSmall, Transfers};
+use crate::storage::{Placement, Storage, TooSmall, Transfers, VolumeIo};
 use crate::sweep::{Run, home_of};
 use crate::workload::Workload;
 
@@ -78,6 +78,8 @@ const STUDENT_975: f64 = 2.093;
 /// What a database did.
 #[derive(Clone, Debug)]
 pub struct DatabaseReport {
+    /// The time that was counted.
+    pub measured: Nanos,
     /// By transaction.
     pub transactions: Vec<TransactionReport>,
     /// All transactions per second.
@@ -108,6 +110,8 @@ pub struct DatabaseReport {
     pub dirty: f64,
     /// By object: its pages, reads and writes for each transaction.
     pub objects: Vec<ObjectReport>,
+    /// By volume.
+    pub volumes: Vec<VolumeIo>,
     /// I/Os per second of all kinds.
     pub iops: f64,
     /// 10^6 bytes per second of all kinds.
@@ -415,6 +419,7 @@ impl<T: BlockTarget + 'static> Shared<T> {
         });
         let all_bytes = bytes(&transfers.reads) + bytes(&transfers.writes) + transfers.log.bytes().0 as f64;
         DatabaseReport {
+            measured: time,
             per_s: meter.all.ios() as f64 / seconds,
             half_width: half_width(&meter.parts),
             headline_per_s: transactions[workload.headline].per_s,
@@ -429,6 +434,7 @@ impl<T: BlockTarget + 'static> Shared<T> {
             hits: meter.hits as f64 / meter.touches.max(1) as f64,
             dirty: self.pages.dirty_share(),
             objects: objects.collect(),
+            volumes: transfers.volumes.clone(),
             iops: (reads + writes + transfers.log.ios() as f64) / seconds,
             mb_s: all_bytes / seconds / 1e6,
             bytes: layout.bytes(),

@@ -14,7 +14,7 @@ use crate::layout::Layout;
 const PIECE: ByteCount = ByteCount::mib(1);
 
 /// On which volumes a database's objects lie, by their places in a list of volumes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     /// By object: at least one volume each.
     pub objects: Vec<Vec<usize>>,
@@ -22,6 +22,8 @@ pub struct Placement {
     pub log: usize,
     /// The log's size; it is written in a ring.
     pub log_bytes: ByteCount,
+    /// Pieces lie so many times as far apart as they are long, at least 1: what is between them is never touched.
+    pub spread: f64,
 }
 
 impl Placement {
@@ -29,16 +31,21 @@ impl Placement {
     pub fn needed(&self, layout: &Layout, volumes: usize) -> Vec<ByteCount> {
         let mut used = vec![0; volumes];
         for (object, on) in layout.objects.iter().zip(&self.objects) {
-            on.iter().for_each(|volume| used[*volume] += share(object.pages, layout.page, on.len()));
+            on.iter().for_each(|volume| used[*volume] += self.share(object.pages, layout.page, on.len()));
         }
         used[self.log] += self.log_bytes.0;
         used.into_iter().map(ByteCount).collect()
     }
-}
 
-/// Bytes that an object of so many pages takes on each of so many volumes.
-fn share(pages: u64, page: ByteCount, volumes: usize) -> u64 {
-    (pages * page.0).div_ceil(PIECE.0).div_ceil(volumes as u64) * PIECE.0
+    /// Bytes that an object of so many pages takes on each of so many volumes.
+    fn share(&self, pages: u64, page: ByteCount, volumes: usize) -> u64 {
+        self.at((pages * page.0).div_ceil(PIECE.0).div_ceil(volumes as u64))
+    }
+
+    /// The byte of an object on a volume at which its piece of this number there begins.
+    fn at(&self, piece: u64) -> u64 {
+        (piece as f64 * self.spread) as u64 * PIECE.0
+    }
 }
 
 /// A volume that is too small.
@@ -69,14 +76,31 @@ pub struct Transfers {
     pub writes: Vec<Tally>,
     /// Writes of the log.
     pub log: Tally,
+    /// The same by volume, the log's writes with them.
+    pub volumes: Vec<VolumeIo>,
     /// Pages written: a write can carry several.
     pub pages_written: u64,
 }
 
+/// What a database read from a volume and wrote to it.
+#[derive(Clone, Debug, Default)]
+pub struct VolumeIo {
+    /// Reads.
+    pub reads: Tally,
+    /// Writes.
+    pub writes: Tally,
+}
+
 impl Transfers {
-    fn none(objects: usize) -> Transfers {
+    fn none(objects: usize, volumes: usize) -> Transfers {
         let tallies = || (0..objects).map(|_| Tally::new()).collect();
-        Transfers { reads: tallies(), writes: tallies(), log: Tally::new(), pages_written: 0 }
+        Transfers {
+            reads: tallies(),
+            writes: tallies(),
+            log: Tally::new(),
+            volumes: vec![VolumeIo::default(); volumes],
+            pages_written: 0,
+        }
     }
 }
 
@@ -87,6 +111,7 @@ pub struct Storage<T> {
     layout: Layout,
     homes: Vec<Home>,
     log: (usize, u64, u64),
+    placement: Placement,
     transfers: RefCell<Transfers>,
 }
 
@@ -103,7 +128,7 @@ impl<T: BlockTarget> Storage<T> {
     ) -> Result<Storage<T>, TooSmall> {
         let mut used = vec![0u64; volumes.len()];
         let homes = layout.objects.iter().zip(&placement.objects).map(|(object, on)| {
-            let each = share(object.pages, layout.page, on.len());
+            let each = placement.share(object.pages, layout.page, on.len());
             let place = |volume: &usize| {
                 let begin = used[*volume];
                 used[*volume] += each;
@@ -120,8 +145,9 @@ impl<T: BlockTarget> Storage<T> {
                 return Err(TooSmall { volume: number, has, needs: ByteCount(needs) });
             }
         }
-        let transfers = RefCell::new(Transfers::none(layout.objects.len()));
-        Ok(Storage { world: world.clone(), volumes, layout: layout.clone(), homes, log, transfers })
+        let transfers = RefCell::new(Transfers::none(layout.objects.len(), volumes.len()));
+        let (placement, layout) = (placement.clone(), layout.clone());
+        Ok(Storage { world: world.clone(), volumes, layout, homes, log, placement, transfers })
     }
 
     /// Where a page lies: the volume, the first sector, how many.
@@ -138,8 +164,10 @@ impl<T: BlockTarget> Storage<T> {
         let (result, _) = self.volumes[volume].read(lba, self.world.buffer(sectors)).await;
         result?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;
+        let took = self.world.now().saturating_sub(began);
         let mut transfers = self.transfers.borrow_mut();
-        transfers.reads[object].record(bytes, self.world.now().saturating_sub(began));
+        transfers.reads[object].record(bytes, took);
+        transfers.volumes[volume].reads.record(bytes, took);
         Ok(())
     }
 
@@ -151,8 +179,10 @@ impl<T: BlockTarget> Storage<T> {
         let data = self.world.buffer(sectors).freeze();
         self.volumes[volume].write(lba, data, true).await?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;
+        let took = self.world.now().saturating_sub(began);
         let mut transfers = self.transfers.borrow_mut();
-        transfers.writes[object].record(bytes, self.world.now().saturating_sub(began));
+        transfers.writes[object].record(bytes, took);
+        transfers.volumes[volume].writes.record(bytes, took);
         transfers.pages_written += pages;
         Ok(())
     }
@@ -167,7 +197,10 @@ impl<T: BlockTarget> Storage<T> {
         // The ring begins and goes on at whole pages of the array.
         let lba = Lba((begin + inside) / 4096 * 4096 / SECTOR_BYTES);
         self.volumes[volume].write(lba, data, true).await?;
-        self.transfers.borrow_mut().log.record(bytes, self.world.now().saturating_sub(began));
+        let took = self.world.now().saturating_sub(began);
+        let mut transfers = self.transfers.borrow_mut();
+        transfers.log.record(bytes, took);
+        transfers.volumes[volume].writes.record(bytes, took);
         Ok(())
     }
 
@@ -186,12 +219,12 @@ impl<T: BlockTarget> Storage<T> {
         let (piece, inside) = (byte / PIECE.0, byte % PIECE.0);
         let count = home.len() as u64;
         let (volume, begin) = home[(piece % count) as usize];
-        let at = begin + piece / count * PIECE.0 + inside;
+        let at = begin + self.placement.at(piece / count) + inside;
         (volume, Lba(at / SECTOR_BYTES), (pages * self.layout.page.0 / SECTOR_BYTES) as u32)
     }
 
     /// What was transferred since it was last asked.
     pub fn take_transfers(&self) -> Transfers {
-        self.transfers.replace(Transfers::none(self.layout.objects.len()))
+        self.transfers.replace(Transfers::none(self.layout.objects.len(), self.volumes.len()))
     }
 }

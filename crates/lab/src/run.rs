@@ -3,6 +3,7 @@
 //! Invariants: the fit sees calibration figures only and ends before any prediction is measured; equal setups are
 //! measured once; the result depends on study and seed, not on the number of threads.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +16,16 @@ use tier0_units::ByteCount;
 
 use crate::LabError;
 use crate::calibrate::{Fit, evaluations_max, fit};
+use crate::case::CaseReport;
 use crate::clock::Clock;
 use crate::grid::each;
 use crate::measure::{Bench, Measurement};
-use crate::outcome::{figure, half_width};
-use crate::record::{Record, Tolerance};
-use crate::study::{Configuration, Measure, Study};
+use crate::outcome::{Finding, figure, half_width, number};
+use crate::record::{Figure, Record, Tolerance};
+use crate::study::{
+    Assumption, CalibrationFigure, CaseConfiguration, Configuration, FitPart, FreeParameter, Measure, Study,
+    Variation,
+};
 
 /// How to run a study.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +104,15 @@ pub struct Measured {
     pub drive_watts: f64,
 }
 
+/// A database on an array with what it gave.
+#[derive(Clone, Debug)]
+pub struct MeasuredCase {
+    /// The configuration, fitted parameters set.
+    pub configuration: CaseConfiguration,
+    /// What it gave.
+    pub report: CaseReport,
+}
+
 /// A record with the tolerance it is judged by.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JudgedRecord {
@@ -119,8 +133,10 @@ pub struct StudyOutcome {
     pub seed: u64,
     /// The fit, where there was something to fit.
     pub fit: Option<Fit>,
-    /// Every configuration, in the study's order.
+    /// Every load on an array, in the study's order.
     pub measured: Vec<Measured>,
+    /// Every database on an array, in the study's order.
+    pub cases: Vec<MeasuredCase>,
     /// Every figure: calibration first, then predictions.
     pub records: Vec<JudgedRecord>,
     /// Host I/Os simulated after the fit, warm-ups not counted.
@@ -155,38 +171,78 @@ pub fn run(
     progress: &(dyn Fn(&RunProgress) + Sync),
 ) -> Result<StudyOutcome, LabError> {
     let runner = Runner::new(study, options, progress)?;
-    let fit = runner.fit(study)?;
-    let configurations = fitted(study, fit.as_ref());
-    let measurements = runner.measure_all(&configurations)?;
-    let value = |measure: &Measure| figure(measure, &configurations, &measurements);
-    let records = study.figures.reported().map(|reported| JudgedRecord {
-        record: Record::new(
-            format!("{}.{}", study.id, reported.id),
-            value(reported.measure),
-            reported.unit.to_owned(),
-            reported.role,
-            reported.published,
-        ),
-        tolerance: reported.tolerance,
-        half_width: half_width(reported.measure, &|place| measurements.get(place)),
+    let fit = runner.fit(study, true)?;
+    let set = fitted(study, fit.as_ref())?;
+    let mut found = runner.find_all(&set)?;
+    let bands = bands(study, &runner)?;
+    let of = |place: usize| found.get(&place);
+    let records = study.figures.reported().map(|reported| {
+        let id = format!("{}.{}", study.id, reported.id);
+        let value = figure(reported.measure, &set, &of);
+        let mut record = Record::new(id, value, reported.unit.to_owned(), reported.role, reported.published);
+        record.band = band(&record, bands.iter().filter_map(|band| band.get(reported.id).copied()));
+        JudgedRecord { record, tolerance: reported.tolerance, half_width: half_width(reported.measure, &of) }
     });
     let records = records.collect();
-    let simulated_ios = measurements.iter().map(|measurement| measurement.simulated_ios).sum();
-    let measured = configurations.into_iter().zip(measurements).map(|(configuration, measurement)| {
+    let (mut measured, mut cases, mut simulated_ios) = (Vec::new(), Vec::new(), 0);
+    for (place, configuration) in set.configurations.into_iter().enumerate() {
+        let Some(Finding::Load(measurement)) = found.remove(&place) else { continue };
         let usable = runner.bench.usable(&configuration)?;
         let drive_watts = runner.bench.drive_watts(&configuration, &measurement.usage)?;
-        Ok(Measured { configuration, measurement, usable, drive_watts })
-    });
-    let measured: Vec<Measured> = measured.collect::<Result<_, LabError>>()?;
+        simulated_ios += measurement.simulated_ios;
+        measured.push(Measured { configuration, measurement: *measurement, usable, drive_watts });
+    }
+    for (configuration, (_, finding)) in set.cases.into_iter().zip(found) {
+        let Finding::Case(report) = finding else { continue };
+        simulated_ios += report.io.reads.ios() + report.io.writes.ios();
+        cases.push(MeasuredCase { configuration, report: *report });
+    }
     Ok(StudyOutcome {
         study: study.clone(),
         seed: runner.seed,
         fit,
         measured,
+        cases,
         records,
         simulated_ios,
         elapsed: runner.clock.elapsed(),
     })
+}
+
+/// What each figure is under every other value of an assumption that is a band, by its id: fitted anew, then measured.
+fn bands(study: &Study, runner: &Runner<'_>) -> Result<Vec<BTreeMap<String, f64>>, LabError> {
+    let assumptions = study.assumptions.iter().filter(|assumption| assumption.is_band);
+    let all: Vec<(&Assumption, &Variation)> =
+        assumptions.flat_map(|one| one.variations.iter().map(move |variation| (one, variation))).collect();
+    let measures: Vec<_> = study.figures.reported().map(|reported| (reported.id, reported.measure)).collect();
+    // Several at once, each on one thread.
+    let find = |(_, variation): &(&Assumption, &Variation)| {
+        let varied = study.varied(variation);
+        let needed = places(measures.iter().map(|(_, measure)| *measure));
+        let runner = runner.varied(variation, &varied, &needed)?;
+        let runner = Runner { threads: 1, curves: false, repeats: false, ..runner };
+        let set = fitted(&varied, runner.fit(&varied, false)?.as_ref())?;
+        let found = runner.find_quietly(&set, &needed)?;
+        let value = |(id, measure): &(&str, &Measure)| {
+            Some(((*id).to_owned(), number(measure, &set, &|place| found.get(&place))?))
+        };
+        Ok(measures.iter().filter_map(value).collect())
+    };
+    let done = AtomicUsize::new(0);
+    each(&all, runner.threads, find, |at| {
+        let what = format!("{}: {}", all[at].0.what, all[at].1.to);
+        runner.tell(RunPhase::Varying, done.fetch_add(1, Ordering::Relaxed) + 1, all.len(), what, None);
+    })
+}
+
+/// The least and the greatest value of a figure, its own among them; nothing where there are no others.
+fn band(record: &Record, others: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
+    let own = record.value.as_ref().and_then(Figure::number)?;
+    let wider = |band: Option<[f64; 2]>, other: f64| {
+        let [low, high] = band.unwrap_or([own, own]);
+        Some([low.min(other), high.max(other)])
+    };
+    others.fold(None, wider).filter(|[low, high]| low < high)
 }
 
 /// Measures, and tells how far it is.
@@ -224,89 +280,121 @@ impl<'a> Runner<'a> {
         self.clock.elapsed()
     }
 
-    pub(crate) fn fit(&self, study: &Study) -> Result<Option<Fit>, LabError> {
-        if study.parameters.is_empty() {
-            return Ok(None);
+    /// Fits a study's parameters: those that move no figure in common apart from each other. Without `profiles` it is not looked
+    /// how far they can be moved.
+    pub(crate) fn fit(&self, study: &Study, profiles: bool) -> Result<Option<Fit>, LabError> {
+        let mut parts = Vec::new();
+        for part in study.fit_parts() {
+            parts.push(self.fit_part(study, &part, profiles)?);
         }
-        let figures = study.figures.calibration();
-        let mut needed: Vec<usize> =
-            figures.iter().flat_map(|figure| figure.measure().configurations()).collect();
-        needed.sort_unstable();
-        needed.dedup();
-        let most = evaluations_max(study.parameters.len());
+        Ok(Fit::joined(parts, |name| study.parameters.iter().position(|known| known.name == name)))
+    }
+
+    fn fit_part(&self, study: &Study, part: &FitPart, profiles: bool) -> Result<Fit, LabError> {
+        let pick = |place: &usize| study.parameters[*place].clone();
+        let parameters: Vec<FreeParameter> = part.parameters.iter().map(pick).collect();
+        let figures: Vec<CalibrationFigure> =
+            part.figures.iter().map(|place| study.figures.calibration()[*place].clone()).collect();
+        let needed = places(figures.iter().map(CalibrationFigure::measure));
+        let most = evaluations_max(parameters.len());
         let mut evaluations = 0;
-        let found = fit(&study.parameters, figures, |values| {
-            let configurations = with_values(study, values);
-            let measure = |place: &usize| self.bench.measure(&configurations[*place], self.seed, false);
-            let measured = each(&needed, self.threads, measure, |_| {})?;
+        fit(&parameters, &figures, profiles, |values| {
+            let set = study.with_values(part.parameters.iter().copied().zip(values.iter().copied()))?;
+            let found = each(&needed, self.threads, |place| self.find(&set, *place, false), |_| {})?;
             evaluations += 1;
-            let named = study.parameters.iter().zip(values);
+            let named = parameters.iter().zip(values);
             let named: Vec<String> = named
                 .map(|(p, value)| format!("{} {} {}", p.name, crate::record::format_number(*value), p.unit))
                 .collect();
-            self.tell(RunPhase::Fitting, evaluations, most, named.join(", "), None);
+            if profiles {
+                self.tell(RunPhase::Fitting, evaluations, most, named.join(", "), None);
+            }
             let value = |measure: &Measure| {
-                let of = |place: usize| needed.binary_search(&place).ok().map(|at| &measured[at]);
-                crate::outcome::number(measure, &configurations, &of)
+                let of = |place: usize| needed.binary_search(&place).ok().map(|at| &found[at]);
+                crate::outcome::number(measure, &set, &of)
             };
             // A configuration without a result is as far away as can be.
-            Ok::<_, LabError>(figures.iter().map(|figure| value(figure.measure()).unwrap_or(0.0)).collect())
-        })?;
-        Ok(Some(found))
+            Ok(figures.iter().map(|figure| value(figure.measure()).unwrap_or(0.0)).collect())
+        })
     }
 
-    /// Measures every configuration, equal setups once.
-    fn measure_all(&self, configurations: &[Configuration]) -> Result<Vec<Measurement>, LabError> {
+    /// What a place of a study gives. With `whole`, also its curve and the intervals, where they are asked for.
+    fn find(&self, study: &Study, place: usize, whole: bool) -> Result<Finding, LabError> {
+        let Some(case) = place.checked_sub(study.configurations.len()) else {
+            let configuration = &study.configurations[place];
+            let mut measured = self.bench.measure(configuration, self.seed, whole && self.curves)?;
+            if whole && self.repeats {
+                self.bench.repeat(configuration, self.seed, &mut measured)?;
+            }
+            return Ok(Finding::Load(Box::new(measured)));
+        };
+        Ok(Finding::Case(Box::new(study.cases[case].case.measure(self.bench.catalog(), self.seed)?)))
+    }
+
+    /// Finds what every place gives.
+    fn find_all(&self, study: &Study) -> Result<BTreeMap<usize, Finding>, LabError> {
+        let all: Vec<usize> = (0..study.configurations.len() + study.cases.len()).collect();
         let done = AtomicUsize::new(0);
         let began = self.clock.elapsed();
         let told = Mutex::new(());
-        self.measure_distinct(configurations, |at, distinct| {
+        self.find_distinct(study, &all, |place, of| {
             // One at a time, so that the counts reach the listener in order.
             let _in_order = told.lock();
             let count = done.fetch_add(1, Ordering::Relaxed) + 1;
             let spent = self.clock.elapsed().saturating_sub(began);
-            let left = spent.mul_f64((distinct.len() - count) as f64 / count as f64);
-            self.tell(RunPhase::Measuring, count, distinct.len(), distinct[at].id.clone(), Some(left));
+            let left = spent.mul_f64((of - count) as f64 / count as f64);
+            self.tell(RunPhase::Measuring, count, of, study.id_at(place).to_owned(), Some(left));
         })
     }
 
-    /// The same, and tells nothing.
-    pub(crate) fn measure_quietly(
+    /// Finds what some places give, and tells nothing.
+    pub(crate) fn find_quietly(
         &self,
-        configurations: &[Configuration],
-    ) -> Result<Vec<Measurement>, LabError> {
-        self.measure_distinct(configurations, |_, _| {})
+        study: &Study,
+        places: &[usize],
+    ) -> Result<BTreeMap<usize, Finding>, LabError> {
+        self.find_distinct(study, places, |_, _| {})
     }
 
-    fn measure_distinct(
+    /// Finds what places give, equal ones once; `finished` is told each of these, and how many they are.
+    fn find_distinct(
         &self,
-        configurations: &[Configuration],
-        finished: impl Fn(usize, &[&Configuration]) + Sync,
-    ) -> Result<Vec<Measurement>, LabError> {
-        let mut distinct: Vec<&Configuration> = Vec::new();
-        let mut places = Vec::new();
-        for configuration in configurations {
-            let same = distinct.iter().position(|other| other.setup == configuration.setup);
-            let at = same.unwrap_or(distinct.len());
+        study: &Study,
+        places: &[usize],
+        finished: impl Fn(usize, usize) + Sync,
+    ) -> Result<BTreeMap<usize, Finding>, LabError> {
+        let mut distinct: Vec<usize> = Vec::new();
+        let mut known = Vec::new();
+        for place in places {
+            let same = distinct.iter().position(|other| study.are_same(*place, *other));
+            known.push(same.unwrap_or(distinct.len()));
             if same.is_none() {
-                distinct.push(configuration);
+                distinct.push(*place);
             }
-            places.push(at);
         }
-        let measure = |configuration: &&Configuration| {
-            let mut measured = self.bench.measure(configuration, self.seed, self.curves)?;
-            if self.repeats {
-                self.bench.repeat(configuration, self.seed, &mut measured)?;
-            }
-            Ok::<_, LabError>(measured)
-        };
-        let measured = each(&distinct, self.threads, measure, |at| finished(at, &distinct))?;
-        Ok(places.into_iter().map(|at| measured[at].clone()).collect())
+        let find = |place: &usize| self.find(study, *place, true);
+        let found = each(&distinct, self.threads, find, |at| finished(distinct[at], distinct.len()))?;
+        Ok(places.iter().zip(known).map(|(place, at)| (*place, found[at].clone())).collect())
     }
 
-    /// The same runner with other models.
-    pub(crate) fn with_bench(&self, bench: Bench) -> Runner<'a> {
-        Runner { bench, clock: self.clock, ..*self }
+    /// A runner with the catalogue of a variation, for some places of a study.
+    pub(crate) fn varied(
+        &self,
+        variation: &Variation,
+        study: &Study,
+        places: &[usize],
+    ) -> Result<Runner<'a>, LabError> {
+        let catalog = match &variation.catalog {
+            None => self.bench.catalog().clone(),
+            Some(varied) => {
+                let catalog = Catalog::embedded().varied(&varied.entry, &varied.parameter, varied.value);
+                catalog.expect("it was checked with the study")
+            }
+        };
+        // What no figure needs may be impossible then.
+        let needed = places.iter().filter_map(|place| study.configurations.get(*place));
+        let bench = Bench::new(catalog, needed)?;
+        Ok(Runner { bench, clock: self.clock, ..*self })
     }
 
     pub(crate) fn tell(&self, phase: RunPhase, done: usize, of: usize, what: String, left: Option<Duration>) {
@@ -314,23 +402,17 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The configurations with the fit's values set.
-pub(crate) fn fitted(study: &Study, fit: Option<&Fit>) -> Vec<Configuration> {
+/// The study with the fit's values set.
+pub(crate) fn fitted(study: &Study, fit: Option<&Fit>) -> Result<Study, LabError> {
     let values: Option<Vec<f64>> = fit.map(|fit| fit.parameters.iter().map(|fitted| fitted.value).collect());
-    values.map_or_else(|| study.configurations.clone(), |values| with_values(study, &values))
+    Ok(values
+        .map_or_else(|| Ok(study.clone()), |values| study.with_values(values.into_iter().enumerate()))?)
 }
 
-fn with_values(study: &Study, values: &[f64]) -> Vec<Configuration> {
-    let mut configurations = study.configurations.clone();
-    set_values(study, values, &mut configurations);
-    configurations
-}
-
-/// Sets the free fields of a study's configurations.
-pub(crate) fn set_values(study: &Study, values: &[f64], configurations: &mut [Configuration]) {
-    for (parameter, value) in study.parameters.iter().zip(values) {
-        for place in &parameter.configurations {
-            configurations[*place].setup.set(parameter.field, *value);
-        }
-    }
+/// The places that measures need, in order.
+pub(crate) fn places<'a>(measures: impl Iterator<Item = &'a Measure>) -> Vec<usize> {
+    let mut places: Vec<usize> = measures.flat_map(Measure::configurations).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
 }

@@ -10,14 +10,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use tier0_catalog::Catalog;
 
 use crate::LabError;
 use crate::calibrate::Fit;
-use crate::measure::{Bench, Measurement};
-use crate::outcome;
-use crate::run::{RunOptions, RunPhase, RunProgress, Runner, fitted, set_values};
-use crate::study::{Assumption, Configuration, Measure, Study, Variation};
+use crate::outcome::{self, Finding};
+use crate::run::{RunOptions, RunPhase, RunProgress, Runner, fitted, places};
+use crate::study::{Assumption, Measure, Study, Variation};
 
 /// A figure as the study has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,8 +72,8 @@ pub fn sensitivity(
     progress: &(dyn Fn(&RunProgress) + Sync),
 ) -> Result<Sensitivity, LabError> {
     let runner = Runner::new(study, &RunOptions { curves: false, repeats: false, ..*options }, progress)?;
-    let fit = runner.fit(study)?;
-    let plain = fitted(study, fit.as_ref());
+    let fit = runner.fit(study, true)?;
+    let plain = fitted(study, fit.as_ref())?;
     let reported = study.figures.reported().filter(|reported| reported.published.is_some());
     let wanted: Vec<_> = reported.filter(|reported| !matches!(reported.measure, Measure::Order(_))).collect();
     let measures: Vec<&Measure> = wanted.iter().map(|reported| reported.measure).collect();
@@ -101,7 +99,7 @@ pub fn sensitivity(
     for (number, (assumption, variation)) in all.iter().enumerate() {
         let what = format!("{}: {}", assumption.what, variation.to);
         runner.tell(RunPhase::Varying, number, all.len(), what, None);
-        let after = runner.varied(study, fit.as_ref(), &plain, variation, &kept)?;
+        let after = runner.figures_of(study, fit.as_ref(), variation, &kept)?;
         let change =
             |(figure, after): (&BaseFigure, &Option<f64>)| after.map(|after| after / figure.value - 1.0);
         variations.push(Varied {
@@ -124,70 +122,38 @@ pub fn sensitivity(
 
 impl Runner<'_> {
     /// The figures under a variation.
-    fn varied(
+    fn figures_of(
         &self,
         study: &Study,
         fit: Option<&Fit>,
-        plain: &[Configuration],
         variation: &Variation,
         measures: &[&Measure],
     ) -> Result<Vec<Option<f64>>, LabError> {
-        let mut configurations = plain.to_vec();
-        for (place, setup) in &variation.setups {
-            configurations[*place].setup = setup.clone();
-        }
-        if let Some(fit) = fit {
-            let values: Vec<f64> = fit.parameters.iter().map(|fitted| fitted.value).collect();
-            set_values(study, &values, &mut configurations);
-        }
-        let catalog = match &variation.catalog {
-            None => self.bench.catalog().clone(),
-            Some(varied) => {
-                let catalog = Catalog::embedded().varied(&varied.entry, &varied.parameter, varied.value);
-                catalog.expect("it was checked with the study")
-            }
-        };
-        // What no figure needs may be impossible then.
-        let needed: Vec<Configuration> =
-            places(measures).into_iter().map(|place| configurations[place].clone()).collect();
-        let runner = self.with_bench(Bench::new(catalog, &needed)?);
-        Ok(Figures::of(measures, &configurations, &runner)?.values)
+        let varied = study.varied(variation);
+        let runner = self.varied(variation, &varied, &places(measures.iter().copied()))?;
+        let set = fitted(&varied, fit)?;
+        Ok(Figures::of(measures, &set, &runner)?.values)
     }
 }
 
-/// The configurations that measures need.
-fn places(measures: &[&Measure]) -> Vec<usize> {
-    let mut places: Vec<usize> = measures.iter().flat_map(|measure| measure.configurations()).collect();
-    places.sort_unstable();
-    places.dedup();
-    places
-}
-
-/// Figures with the measurements behind them.
+/// Figures with what is behind them.
 struct Figures {
     values: Vec<Option<f64>>,
-    /// By the configuration's place.
-    measured: BTreeMap<usize, Measurement>,
+    /// By place.
+    found: BTreeMap<usize, Finding>,
 }
 
 impl Figures {
-    /// Measures what `measures` need of the configurations.
-    fn of(
-        measures: &[&Measure],
-        configurations: &[Configuration],
-        runner: &Runner<'_>,
-    ) -> Result<Figures, LabError> {
-        let places = places(measures);
-        let needed: Vec<Configuration> = places.iter().map(|place| configurations[*place].clone()).collect();
-        let measured: BTreeMap<usize, Measurement> =
-            places.into_iter().zip(runner.measure_quietly(&needed)?).collect();
-        let of = |place: usize| measured.get(&place);
-        let values = measures.iter().map(|measure| outcome::number(measure, configurations, &of)).collect();
-        Ok(Figures { values, measured })
+    /// Finds what `measures` need of a study.
+    fn of(measures: &[&Measure], study: &Study, runner: &Runner<'_>) -> Result<Figures, LabError> {
+        let found = runner.find_quietly(study, &places(measures.iter().copied()))?;
+        let of = |place: usize| found.get(&place);
+        let values = measures.iter().map(|measure| outcome::number(measure, study, &of)).collect();
+        Ok(Figures { values, found })
     }
 
     fn half_width(&self, measure: &Measure) -> Option<f64> {
-        outcome::half_width(measure, &|place| self.measured.get(&place))
+        outcome::half_width(measure, &|place| self.found.get(&place))
     }
 }
 
@@ -269,7 +235,7 @@ mod tests {
         let text = refused("seek_average_read_ms", "seek_average_ms");
         assert!(text.contains("no numeric parameter \"seek_average_ms\""), "{text}");
         let text = refused("{ to = \"8\", set = { drives = 8 } }", "{ to = \"8\" }");
-        assert!(text.contains("give either set, or entry"), "{text}");
+        assert!(text.contains("give either set, or some of database"), "{text}");
         let text = refused("configurations = [\"b\"]", "configurations = [\"c\"]");
         assert!(text.contains("no configuration \"c\""), "{text}");
     }

@@ -49,7 +49,8 @@ fn database(plan: &Plan) -> DatabaseReport {
         Rc::new(Station::new(&world, 1, UNLIMITED, plan.data)),
         Rc::new(Station::new(&world, 2, UNLIMITED, plan.log)),
     ];
-    let placement = Placement { objects: vec![vec![0]; objects], log: 1, log_bytes: ByteCount::mib(64) };
+    let placement =
+        Placement { objects: vec![vec![0]; objects], log: 1, log_bytes: ByteCount::mib(64), spread: 1.0 };
     let length =
         RunLength { warm_up: Nanos::from_millis(200), measured: Nanos::from_secs(2), enough: u64::MAX };
     let seed = plan.seed;

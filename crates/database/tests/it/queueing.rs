@@ -43,7 +43,7 @@ fn simulated(users: u32, think: Nanos, service: Nanos) -> f64 {
     let runtime = VirtualRuntime::new(7, PayloadWidth::NONE);
     let world = runtime.world().clone();
     let volumes = vec![Rc::new(Station::new(&world, 9, 1, service))];
-    let placement = Placement { objects: vec![vec![0]], log: 0, log_bytes: ByteCount::mib(16) };
+    let placement = Placement { objects: vec![vec![0]], log: 0, log_bytes: ByteCount::mib(16), spread: 1.0 };
     let length =
         RunLength { warm_up: Nanos::from_secs(2), measured: Nanos::from_secs(200), enough: u64::MAX };
     let report = runtime.run(async move {

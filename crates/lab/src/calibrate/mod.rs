@@ -71,17 +71,34 @@ pub struct Fit {
     pub parameters: Vec<Fitted>,
     /// Root mean square of the figures' distances, with 1 at the edge of the tolerances.
     pub distance: f64,
+    /// The figures that it was fitted to.
+    pub figures: usize,
     /// Evaluations that it took.
     pub evaluations: usize,
 }
 
-/// Fits `parameters` so that `evaluate` (values in, one figure's value each out) comes close to `figures`.
+impl Fit {
+    /// Fits of parameters that do not move each other's figures, as one; `place` gives the order of names. Nothing where there are none.
+    pub(crate) fn joined(parts: Vec<Fit>, place: impl Fn(&str) -> Option<usize>) -> Option<Fit> {
+        let squares: f64 = parts.iter().map(|part| part.distance.powi(2) * part.figures as f64).sum();
+        let figures = parts.iter().map(|part| part.figures).sum::<usize>();
+        let evaluations = parts.iter().map(|part| part.evaluations).sum();
+        let mut parameters: Vec<Fitted> = parts.into_iter().flat_map(|part| part.parameters).collect();
+        parameters.sort_by_key(|fitted| place(&fitted.name));
+        let distance = (squares / figures.max(1) as f64).sqrt();
+        (!parameters.is_empty()).then_some(Fit { parameters, distance, figures, evaluations })
+    }
+}
+
+/// Fits `parameters` so that `evaluate` (values in, one figure's value each out) comes close to `figures`. With
+/// `profiles`, it is then looked how far each parameter can be moved.
 ///
 /// # Errors
 /// The first error of an evaluation.
 pub fn fit<E>(
     parameters: &[FreeParameter],
     figures: &[CalibrationFigure],
+    profiles: bool,
     mut evaluate: impl FnMut(&[f64]) -> Result<Vec<f64>, E>,
 ) -> Result<Fit, E> {
     let scales: Vec<Scale> = parameters.iter().map(Scale::of).collect();
@@ -104,7 +121,10 @@ pub fn fit<E>(
     let mut fitted = Vec::new();
     for (place, (parameter, value)) in parameters.iter().zip(values).enumerate() {
         let unit = found.at[place];
-        let profile = profile(&found.at, place, &mut evaluations, &mut agrees)?;
+        let profile = match profiles {
+            true => profile(&found.at, place, &mut evaluations, &mut agrees)?,
+            false => None,
+        };
         fitted.push(Fitted {
             name: parameter.name.clone(),
             value,
@@ -118,7 +138,7 @@ pub fn fit<E>(
             stands_for: parameter.stands_for.clone(),
         });
     }
-    Ok(Fit { parameters: fitted, distance: found.value.sqrt(), evaluations })
+    Ok(Fit { parameters: fitted, distance: found.value.sqrt(), figures: figures.len(), evaluations })
 }
 
 /// How far one variable can be moved to either side, in steps, while all figures stay within their tolerances.

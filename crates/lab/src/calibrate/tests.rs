@@ -86,12 +86,12 @@ fn the_fit_meets_the_calibration_and_does_not_know_the_prediction() {
     let study = Study::parse(STUDY, "test").expect("valid");
     assert_eq!(study.figures.calibration().len(), 1);
     // What is measured is ten times the square root of the parameter: 500 at 2,500, which the range excludes.
-    let Ok(bound) = fit(&study.parameters, study.figures.calibration(), |values| {
+    let Ok(bound) = fit(&study.parameters, study.figures.calibration(), true, |values| {
         Ok::<_, Infallible>(vec![10.0 * values[0].sqrt()])
     });
     assert!(bound.parameters[0].at_bound && bound.parameters[0].value > 950.0, "{bound:?}");
     // Twice that: 500 at 625.
-    let Ok(inside) = fit(&study.parameters, study.figures.calibration(), |values| {
+    let Ok(inside) = fit(&study.parameters, study.figures.calibration(), true, |values| {
         Ok::<_, Infallible>(vec![20.0 * values[0].sqrt()])
     });
     assert!(
@@ -105,7 +105,7 @@ fn the_fit_meets_the_calibration_and_does_not_know_the_prediction() {
 fn a_fit_says_how_far_its_parameters_can_be_moved() {
     let study = Study::parse(STUDY, "test").expect("valid");
     let fitted = |measure: &dyn Fn(f64) -> f64| {
-        let Ok(found) = fit(&study.parameters, study.figures.calibration(), |values| {
+        let Ok(found) = fit(&study.parameters, study.figures.calibration(), true, |values| {
             Ok::<_, Infallible>(vec![measure(values[0])])
         });
         assert!(found.evaluations <= evaluations_max(1));

@@ -15,7 +15,7 @@ use tier0_units::{ByteCount, Nanos};
 use tier0_workload::spec::parse_duration;
 
 use super::Case;
-use super::file::{CaseFile, OneOrMany};
+use super::file::{CaseFile, OneOrMany, TpmSection};
 
 /// A case that cannot be.
 #[derive(Debug, Error)]
@@ -141,16 +141,46 @@ impl Case {
         if log_bytes < ByteCount::mib(16) || !log_bytes.0.is_multiple_of(1 << 20) {
             return Err(outside("database.log_size", "whole MiB, at least 16MiB"));
         }
-        let placement = placement(&workload, &system, &database.place, log_bytes).map_err(form)?;
-        let scale = Scale { units: database.scale, grown };
-        check_room(&Layout::new(&workload, &engine, &scale), &system, &placement).map_err(form)?;
+        let mut placement = placement(&workload, &system, &database.place, log_bytes).map_err(form)?;
+        let counted = match &file.run.counted {
+            Some(on) => places_of("run.counted", on, &system).map_err(form)?,
+            None => (0..system.volumes.len()).collect(),
+        };
+        let shrink = file.run.shrink.unwrap_or(1.0);
+        if !(1.0..=1000.0).contains(&shrink) {
+            return Err(outside("run.shrink", "1 to 1000"));
+        }
+        let has_caches = system.memory.is_some()
+            || is_tiered
+            || system.pools.iter().any(|pool| pool.flash_cache.bytes.is_some_and(|size| size.0 > 0));
+        if shrink > 1.0 && has_caches {
+            let text = "run.shrink: an array with a read cache or a tier cannot be shrunk; leave it out";
+            return Err(form(text.to_owned()));
+        }
+        let scale = Scale { units: database.scale / shrink, grown };
+        let layout = Layout::new(&workload, &engine, &scale);
+        placement.spread = match database.size {
+            None => shrink,
+            Some(size) => {
+                let needs = layout.bytes().0 as f64 * shrink;
+                let spread = size.0 as f64 / layout.bytes().0 as f64;
+                if spread < shrink {
+                    let needs = ByteCount(needs as u64);
+                    return Err(form(format!(
+                        "database.size: {size:#} is less than the {needs:#} that its rows take; raise it, or lower database.scale"
+                    )));
+                }
+                spread
+            }
+        };
+        check_room(&layout, &system, &placement).map_err(form)?;
         Ok(Case {
             name: name.to_owned(),
             database: DatabaseSpec {
                 workload,
                 engine,
                 scale,
-                buffer: database.buffer,
+                buffer: ByteCount((database.buffer.0 as f64 / shrink) as u64),
                 policy: PolicyKind::Lru,
                 host: HostSpec {
                     cores: host.cores,
@@ -163,8 +193,10 @@ impl Case {
             system,
             front_end: file.front_end.map(|front_end| front_end.model),
             placement,
+            counted,
+            tpm_is_headline: database.tpm == TpmSection::Headline,
             length,
-            seed: file.run.seed.unwrap_or(1),
+            seed: file.run.seed,
         })
     }
 }
@@ -185,19 +217,7 @@ fn placement(
     log_bytes: ByteCount,
 ) -> Result<Placement, String> {
     let names: Vec<&str> = system.volumes.iter().map(|volume| volume.name.as_str()).collect();
-    let volumes = |field: &str, on: &OneOrMany| {
-        let found = on.names().iter().map(|name| {
-            names.iter().position(|known| known == name).ok_or_else(|| {
-                let known = names.join(", ");
-                format!("database.place.{field}: there is no volume {name:?}; use some of {known}")
-            })
-        });
-        let found = found.collect::<Result<Vec<usize>, String>>()?;
-        match found.is_empty() {
-            true => Err(format!("database.place.{field}: names no volume; name at least one")),
-            false => Ok(found),
-        }
-    };
+    let volumes = |field: &str, on: &OneOrMany| places_of(&format!("database.place.{field}"), on, system);
     if names.is_empty() {
         return Err("system: has no volume; add [[system.volume]]".into());
     }
@@ -228,7 +248,22 @@ fn placement(
         };
         objects.push(on);
     }
-    Ok(Placement { objects, log, log_bytes })
+    Ok(Placement { objects, log, log_bytes, spread: 1.0 })
+}
+
+/// The places of named volumes; the error is the fact and the remedy.
+fn places_of(field: &str, on: &OneOrMany, system: &Description) -> Result<Vec<usize>, String> {
+    let found = on.names().iter().map(|name| {
+        system.volumes.iter().position(|known| known.name == *name).ok_or_else(|| {
+            let known: Vec<&str> = system.volumes.iter().map(|volume| volume.name.as_str()).collect();
+            format!("{field}: there is no volume {name:?}; use some of {}", known.join(", "))
+        })
+    });
+    let found = found.collect::<Result<Vec<usize>, String>>()?;
+    match found.is_empty() {
+        true => Err(format!("{field}: names no volume; name at least one")),
+        false => Ok(found),
+    }
 }
 
 /// Whether the volumes hold what lies on them; the error is the fact and the remedy.

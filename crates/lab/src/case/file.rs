@@ -36,6 +36,21 @@ pub(super) struct DatabaseSection {
     #[serde(default)]
     pub(super) place: BTreeMap<String, OneOrMany>,
     pub(super) log_size: Option<ByteCount>,
+    /// What it takes on its volumes, with what is never touched.
+    pub(super) size: Option<ByteCount>,
+    /// What a transaction per minute is.
+    #[serde(default)]
+    pub(super) tpm: TpmSection,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TpmSection {
+    /// One of any kind.
+    #[default]
+    All,
+    /// One of the benchmark's own measure.
+    Headline,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -77,4 +92,8 @@ pub(super) struct RunSection {
     pub(super) warm_up: Option<String>,
     pub(super) measured: Option<String>,
     pub(super) seed: Option<u64>,
+    /// The database and its buffer are simulated at one part in so many, spread over as much space as the whole takes.
+    pub(super) shrink: Option<f64>,
+    /// The volumes whose I/O is counted; all where absent.
+    pub(super) counted: Option<OneOrMany>,
 }

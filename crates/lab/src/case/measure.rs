@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use tier0_catalog::Catalog;
 use tier0_database::run::{DatabaseError, RunHooks, run};
+use tier0_database::storage::VolumeIo;
 use tier0_units::{ByteCount, Lba};
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
@@ -15,12 +16,13 @@ use crate::settle::Modelled;
 use crate::work::{Counters, Work};
 
 impl Case {
-    /// Runs the case in virtual time.
+    /// Runs the case in virtual time, with the seed that it names or else `seed`.
     ///
     /// # Errors
     /// The array or the database cannot run.
-    pub fn measure(&self, catalog: &Catalog) -> Result<CaseReport, LabError> {
-        let runtime = VirtualRuntime::new(self.seed, PayloadWidth::NONE);
+    pub fn measure(&self, catalog: &Catalog, seed: u64) -> Result<CaseReport, LabError> {
+        let seed = self.seed.unwrap_or(seed);
+        let runtime = VirtualRuntime::new(seed, PayloadWidth::NONE);
         let world = runtime.world().clone();
         let array = assemble(&runtime, self, catalog)?;
         let (case, volumes) = (self.clone(), array.volumes.clone());
@@ -47,7 +49,7 @@ impl Case {
             };
             let start = counters().await;
             let report =
-                run(&world, case.database, volumes, &case.placement, case.length, case.seed, hooks).await?;
+                run(&world, case.database, volumes, &case.placement, case.length, seed, hooks).await?;
             let now = world.now();
             let after = Usage::of(&group, &kinds, now);
             let usage = match before.take() {
@@ -56,9 +58,17 @@ impl Case {
             };
             let usage = named(usage, &kinds);
             let work = Work::between(&start, &counters().await);
-            Ok::<_, DatabaseError>(CaseReport { database: report, usage, work })
+            Ok::<_, DatabaseError>((report, usage, work))
         });
-        measured.map_err(|source| LabError::Database { case: self.name.clone(), source })
+        let (database, usage, work) =
+            measured.map_err(|source| LabError::Database { case: self.name.clone(), source })?;
+        let mut io = VolumeIo::default();
+        for volume in &self.counted {
+            io.reads.merge(&database.volumes[*volume].reads);
+            io.writes.merge(&database.volumes[*volume].writes);
+        }
+        let counted_per_s = if self.tpm_is_headline { database.headline_per_s } else { database.per_s };
+        Ok(CaseReport { database, io, counted_per_s, usage, work })
     }
 
     /// What the array's read caches hold, in memory and on flash.

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `file` | the form of its sections |
 //! | `merge` | what an alternative changes |
+//! | `path` | one field by its path |
 //! | `check` | from the sections to a case |
 //! | `assemble` | the array in a world, with ports, processors and buses around it |
 //! | `measure` | the database at work on it |
+//! | `metric` | the figures of a report by name |
 //!
 //! The array is the engine's own, from an array file's tables under `[system]`; its drives are modelled.
 
@@ -15,9 +17,12 @@ mod check;
 mod file;
 mod measure;
 mod merge;
+mod metric;
+mod path;
 
+use tier0_catalog::{Catalog, SourceKind};
 use tier0_database::run::{DatabaseReport, DatabaseSpec, RunLength};
-use tier0_database::storage::Placement;
+use tier0_database::storage::{Placement, VolumeIo};
 use tier0_description::Description;
 
 use crate::path::Usage;
@@ -25,6 +30,7 @@ use crate::work::Work;
 
 pub use check::CaseError;
 pub(crate) use merge::lay_over;
+pub(crate) use path::put;
 
 /// A checked case.
 #[derive(Clone, Debug)]
@@ -39,10 +45,47 @@ pub struct Case {
     pub front_end: Option<String>,
     /// Objects on volumes.
     pub placement: Placement,
+    /// The volumes whose I/O is counted, by their places in the array's.
+    pub counted: Vec<usize>,
+    /// Whether a transaction per minute is one of the benchmark's own measure, not of any kind.
+    pub tpm_is_headline: bool,
     /// How long it runs.
     pub length: RunLength,
-    /// The seed of its run.
-    pub seed: u64,
+    /// The seed of its run, where it names one.
+    pub seed: Option<u64>,
+}
+
+impl Case {
+    /// The entries of the catalogue that it rests on: drives, and the array with its link.
+    pub(crate) fn entries(&self) -> Vec<String> {
+        let mut entries: Vec<String> = Vec::new();
+        let array = self.front_end.iter().flat_map(|array| {
+            let link =
+                Catalog::embedded().array(array).map(|array| array.parameters.front_end_link.value.clone());
+            [Some(array.clone()), link.ok()].into_iter().flatten()
+        });
+        let drives = self.system.drives.iter().filter_map(|drive| drive.model.clone());
+        for entry in array.chain(drives) {
+            if !entries.contains(&entry) {
+                entries.push(entry);
+            }
+        }
+        entries
+    }
+
+    /// The numbers of its workload and its engine: the entry's id, the number's name, its kind and source.
+    pub(crate) fn sources(&self) -> Vec<(String, String, SourceKind, String)> {
+        let (workload, engine) = (&self.database.workload, &self.database.engine);
+        let numbers = workload
+            .sources
+            .iter()
+            .map(|(name, kind, source)| (workload.id.clone(), name.clone(), *kind, source.clone()));
+        let of_engine = engine
+            .sources()
+            .into_iter()
+            .map(|(name, kind, source)| (engine.id.clone(), name.to_owned(), kind, source.to_owned()));
+        numbers.chain(of_engine).collect()
+    }
 }
 
 /// What drives of a model are called among the resources.
@@ -55,6 +98,10 @@ pub(crate) fn drives_of(model: &str) -> String {
 pub struct CaseReport {
     /// The database.
     pub database: DatabaseReport,
+    /// What it read from the counted volumes and wrote to them.
+    pub io: VolumeIo,
+    /// What counts as a transaction per minute, in transactions per second.
+    pub counted_per_s: f64,
     /// How busy ports, processors, buses and drives were.
     pub usage: Usage,
     /// What the array did.

@@ -105,6 +105,14 @@ impl Measurement {
                 self.work.measured_cache()?.flushed.map(|shares| shares.high_watermark * 100.0)
             }
             Metric::IdleFlushPercent => self.work.measured_cache()?.flushed.map(|shares| shares.idle * 100.0),
+            Metric::Tps
+            | Metric::Tpm
+            | Metric::ResponseMs
+            | Metric::CpuPercent
+            | Metric::ReadPercent
+            | Metric::ReadBytesPercent
+            | Metric::ReadKib
+            | Metric::WriteKib => None,
         }
     }
 
@@ -122,13 +130,7 @@ impl Measurement {
                 };
                 Some(latency? * self.rate_over_latency())
             }
-            Metric::P99Ms
-            | Metric::ReadHitPercent
-            | Metric::FlashHitPercent
-            | Metric::DelayedWritesPercent
-            | Metric::ForcedFlushPercent
-            | Metric::HighWatermarkFlushPercent
-            | Metric::IdleFlushPercent => None,
+            _ => None,
         }
     }
 
@@ -193,7 +195,10 @@ impl Bench {
     ///
     /// # Errors
     /// [`LabError`] where one cannot be made.
-    pub fn new(catalog: Catalog, configurations: &[Configuration]) -> Result<Bench, LabError> {
+    pub fn new<'a>(
+        catalog: Catalog,
+        configurations: impl IntoIterator<Item = &'a Configuration>,
+    ) -> Result<Bench, LabError> {
         let mut bench = Bench { catalog, shelf: ModelShelf::default() };
         for configuration in configurations {
             let description = bench.describe(configuration)?;

@@ -112,6 +112,9 @@ pub struct Record {
     pub published: Option<Figure>,
     /// Value over published figure, less one; nothing unless both are numbers.
     pub error: Option<f64>,
+    /// The least and the greatest value over assumptions of which nothing says which holds; nothing where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub band: Option<[f64; 2]>,
 }
 
 impl Record {
@@ -128,7 +131,7 @@ impl Record {
             (Some(value), Some(published)) if published != 0.0 => Some(value / published - 1.0),
             _ => None,
         };
-        Record { id, value, unit, role, published, error }
+        Record { id, value, unit, role, published, error, band: None }
     }
 
     /// How it compares under a tolerance.

@@ -31,7 +31,7 @@ fn reference(outcome: &StudyOutcome, grid: &GridPlan) -> Vec<usize> {
     let mut fitted_to =
         outcome.study.figures.calibration().iter().flat_map(|figure| figure.measure().configurations());
     let place = fitted_to.find_map(|place| {
-        let id = &outcome.measured[place].configuration.id;
+        let id = &outcome.measured.get(place)?.configuration.id;
         grid.points.iter().find(|point| point.id == *id)
     });
     place.or(grid.points.first()).map_or_else(Vec::new, |point| point.places.clone())

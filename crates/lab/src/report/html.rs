@@ -5,6 +5,7 @@ use tier0_catalog::SourceKind;
 
 use super::answer::{RankingTable, ranking_tables, trust};
 use super::caches::{NeighbourLine, WriteCacheLine, neighbours, write_caches};
+use super::cases::{Line, lines as case_lines, sentences};
 use super::chart::{Chart, swatch};
 use super::curves::charts;
 use super::matrix::{Matrix, matrices};
@@ -33,6 +34,8 @@ struct Page<'a> {
     description: &'a str,
     mechanism: &'a [String],
     rankings: Vec<RankingTable>,
+    sentences: Vec<String>,
+    cases: Vec<Line>,
     trust: String,
     verdict: String,
     /// How many of the published predictions are within their tolerance.
@@ -72,7 +75,7 @@ struct Entry {
 }
 
 struct EntryRow {
-    parameter: &'static str,
+    parameter: String,
     value: String,
     source: String,
 }
@@ -92,6 +95,8 @@ impl<'a> Page<'a> {
             description: &outcome.study.description,
             mechanism: &outcome.study.mechanism,
             rankings: ranking_tables(outcome),
+            sentences: sentences(&outcome.cases),
+            cases: case_lines(&outcome.cases),
             trust: trust(outcome, &lines, outcome.study.assumptions.len() + assumed_count, imported.len()),
             verdict: format!("{within} of {compared}"),
             predictions_within: within,
@@ -163,11 +168,7 @@ impl<'a> Page<'a> {
 fn entries(outcome: &StudyOutcome) -> Result<Vec<Entry>, LabError> {
     let mut entries: Vec<Entry> = Vec::new();
     for assumed in parameters_of_kind(&outcome.study, SourceKind::Assumed)? {
-        let row = EntryRow {
-            parameter: assumed.row.parameter,
-            value: format!("{} {}", assumed.row.value, assumed.row.unit),
-            source: assumed.row.source,
-        };
+        let row = EntryRow { parameter: assumed.parameter, value: assumed.value, source: assumed.source };
         match entries.iter_mut().find(|entry| entry.id == assumed.entry) {
             Some(entry) => entry.rows.push(row),
             None => entries.push(Entry { id: assumed.entry, rows: vec![row] }),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `view` | what both show, as texts |
 //! | `caches` | write caches and neighbours, as texts |
+//! | `cases` | databases on arrays, as texts |
 //! | `answer` | what both open with: the configurations by rank, and how far to trust that |
 //! | `terminal` | tables |
 //! | `html` | the page |
@@ -20,6 +21,7 @@
 
 mod answer;
 mod caches;
+mod cases;
 mod chart;
 mod curve_page;
 mod curves;
@@ -33,8 +35,11 @@ mod ticks;
 mod view;
 mod whatif;
 
-use tier0_catalog::{LookupError, ParameterRow, SourceKind};
+use std::collections::BTreeSet;
 
+use tier0_catalog::{Catalog, LookupError, SourceKind};
+
+use crate::case::Case;
 use crate::study::Study;
 
 pub use chart::{Chart, Series};
@@ -56,21 +61,27 @@ pub struct Provenance {
     pub commit: Option<String>,
 }
 
-/// A parameter of the catalogue that a study rests on.
+/// A parameter of the catalogue that figures rest on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogParameter {
     /// The entry.
     pub entry: String,
     /// The parameter.
-    pub row: ParameterRow,
+    pub parameter: String,
+    /// Its value with its unit; empty where it is more than a number.
+    pub value: String,
+    /// Where it is from.
+    pub source: String,
+    /// The figures that it was fitted to.
+    pub fitted_to: Vec<String>,
 }
 
-/// The parameters of a kind of every array, link and drive that a study rests on.
+/// The parameters of a kind of every array, link, drive, workload and engine that a study rests on.
 ///
 /// # Errors
 /// [`LookupError`] where the catalogue lacks one.
 pub fn parameters_of_kind(study: &Study, kind: SourceKind) -> Result<Vec<CatalogParameter>, LookupError> {
-    let catalog = tier0_catalog::Catalog::embedded();
+    let catalog = Catalog::embedded();
     let mut entries: Vec<String> = Vec::new();
     for configuration in &study.configurations {
         let array = catalog.array(&configuration.setup.array)?;
@@ -80,16 +91,46 @@ pub fn parameters_of_kind(study: &Study, kind: SourceKind) -> Result<Vec<Catalog
         let write_cache = setup.caches.write.map(|_| array.parameters.write_cache.value.clone());
         let flash = setup.caches.flash.as_ref().map(|flash| flash.drive.clone());
         let drives = drives.chain(write_cache).chain(flash);
-        for entry in [array.id.clone(), link].into_iter().chain(drives) {
-            if !entries.contains(&entry) {
-                entries.push(entry);
-            }
-        }
+        entries.extend([array.id.clone(), link].into_iter().chain(drives));
     }
-    let mut found = Vec::new();
-    for entry in entries {
+    let cases: Vec<&Case> = study.cases.iter().map(|configuration| &configuration.case).collect();
+    parameters(entries, &cases, kind)
+}
+
+/// The parameters of a kind of entries of the catalogue, and of all that databases rest on.
+///
+/// # Errors
+/// [`LookupError`] where the catalogue lacks one.
+pub(crate) fn parameters(
+    mut entries: Vec<String>,
+    cases: &[&Case],
+    kind: SourceKind,
+) -> Result<Vec<CatalogParameter>, LookupError> {
+    let catalog = Catalog::embedded();
+    entries.extend(cases.iter().flat_map(|case| case.entries()));
+    let mut found: Vec<CatalogParameter> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for entry in entries.into_iter().filter(|entry| seen.insert(entry.clone())) {
         let rows = catalog.parameters_of_kind(&entry, kind)?;
-        found.extend(rows.map(|row| CatalogParameter { entry: entry.clone(), row }));
+        found.extend(rows.map(|row| CatalogParameter {
+            entry: entry.clone(),
+            parameter: row.parameter.to_owned(),
+            value: format!("{} {}", row.value, row.unit),
+            source: row.source,
+            fitted_to: row.fitted_to,
+        }));
+    }
+    let mut seen = BTreeSet::new();
+    for (entry, parameter, of, source) in cases.iter().flat_map(|case| case.sources()) {
+        if of == kind && seen.insert((entry.clone(), parameter.clone())) {
+            found.push(CatalogParameter {
+                entry,
+                parameter,
+                value: String::new(),
+                source,
+                fitted_to: Vec::new(),
+            });
+        }
     }
     Ok(found)
 }

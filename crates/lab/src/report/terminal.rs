@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 
 use super::answer::{ranking_tables, trust};
 use super::caches::{neighbours, write_caches};
+use super::cases::{lines, sentences};
 use super::matrix::matrices;
 use super::view::{
     ImportedLine, MeasurementLine, RecordLine, WorkLine, agrees, doubts, imported, predictions,
@@ -36,6 +37,8 @@ pub fn terminal(
     let assumed = assumed + outcome.study.assumptions.len();
     let imported = imported(&outcome.study)?;
     ranked(&mut text, outcome, width);
+    sentences(&outcome.cases).iter().for_each(|line| _ = write!(text, "\n{line}"));
+    text.push_str(if outcome.cases.is_empty() { "" } else { "\n" });
     let _ = writeln!(text, "\n{}", trust(outcome, &lines, assumed, imported.len()));
     imports(&mut text, &imported, width);
     fitted(&mut text, outcome, width);
@@ -59,6 +62,7 @@ pub fn terminal(
     records(&mut text, "unpublished: nothing to compare these with", unpublished, width);
     grid(&mut text, outcome, width);
     measurements(&mut text, outcome, width);
+    databases(&mut text, outcome, width);
     work(&mut text, outcome, width);
     beside(&mut text, outcome, width);
     let (within, compared) = predictions(&lines);
@@ -69,7 +73,8 @@ pub fn terminal(
     let commit = provenance.commit.as_ref().map_or(String::new(), |commit| format!(", commit {commit}"));
     let _ = write!(
         text,
-        "\n± is the 95 % interval of the simulation alone; what assumptions move is not in it\n{evidence} · {assumed} \
+        "\n± is the 95 % interval of the simulation alone; what assumptions move is not in it; a range behind it is over assumptions \
+         of which nothing says which holds\n{evidence} · {assumed} \
          assumptions (the HTML report and \
          \"tier0 catalog show\" list them)\n{} · seed {} · tier0 {}{commit} · {} simulated I/Os in {:.1} s\n",
         provenance.command,
@@ -161,7 +166,7 @@ fn imports(text: &mut String, imported: &[ImportedLine], width: Option<u16>) {
     }
     let mut table = table(width, ["of the catalogue", "parameter", "value", "fitted to"], &[2]);
     for l in imported {
-        table.add_row([&l.entry, l.parameter, &l.value, &l.fitted_to]);
+        table.add_row([&l.entry, &l.parameter, &l.value, &l.fitted_to]);
     }
     let _ = writeln!(
         text,
@@ -230,6 +235,35 @@ fn measurements(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
     if any {
         let _ = writeln!(text, "\n{table}");
     }
+}
+
+fn databases(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
+    if outcome.cases.is_empty() {
+        return;
+    }
+    let header =
+        ["database", "tps", "", "x first", "ms", "p95 ms", "CPU", "reads/tx", "writes/tx", "read ms", "hits"];
+    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    for l in lines(&outcome.cases) {
+        table.add_row([
+            l.name,
+            l.tps,
+            l.half_width,
+            l.over_now,
+            l.response_ms,
+            l.p95_ms,
+            l.cpu,
+            l.reads,
+            l.writes,
+            l.read_ms,
+            l.hits,
+        ]);
+    }
+    let _ = writeln!(
+        text,
+        "\ntps: transactions of all kinds per second; reads/tx, writes/tx: the database's page reads and data writes for each; \
+         hits: in the database's buffer / the array's memory / its flash cache\n{table}"
+    );
 }
 
 fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {

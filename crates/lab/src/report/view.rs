@@ -26,7 +26,7 @@ pub(super) struct RecordLine {
     pub(super) verdict: Verdict,
     /// The signed distance from the published figure, with 1 at the tolerance's edge.
     pub(super) distance: Option<f64>,
-    /// The 95 % interval that the simulation leaves the value.
+    /// The 95 % interval that the simulation leaves the value, and the band of what is published nowhere.
     pub(super) interval: String,
 }
 
@@ -52,7 +52,13 @@ impl RecordLine {
             tolerance: judged.tolerance.map_or(String::new(), |tolerance| tolerance.to_string()),
             verdict: record.judge(judged.tolerance.as_ref()),
             distance,
-            interval: interval(judged.half_width),
+            interval: match record.band {
+                None => interval(judged.half_width),
+                Some([low, high]) => {
+                    let width = interval(judged.half_width);
+                    format!("{width} {} to {}", format_number(low), format_number(high)).trim().to_owned()
+                }
+            },
         }
     }
 
@@ -181,7 +187,7 @@ pub(super) fn flush_shares(shares: FlushShares) -> String {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ImportedLine {
     pub(super) entry: String,
-    pub(super) parameter: &'static str,
+    pub(super) parameter: String,
     pub(super) value: String,
     pub(super) fitted_to: String,
     pub(super) source: String,
@@ -189,10 +195,10 @@ pub(super) struct ImportedLine {
 
 /// The parameters of the catalogue that a study rests on and that were fitted to figures.
 pub(super) fn imported(study: &Study) -> Result<Vec<ImportedLine>, LookupError> {
-    let line = |CatalogParameter { entry, row }| ImportedLine {
-        entry,
+    let line = |row: CatalogParameter| ImportedLine {
+        entry: row.entry,
         parameter: row.parameter,
-        value: format!("{} {}", row.value, row.unit),
+        value: row.value,
         fitted_to: row.fitted_to.join(", "),
         source: row.source,
     };

@@ -5,56 +5,12 @@ use std::fmt::Write as _;
 use askama::Template;
 
 use super::Provenance;
+use super::cases::Line;
 use super::terminal::table;
 use crate::LabError;
 use crate::case::CaseReport;
 use crate::record::format_number;
-use crate::whatif::{CaseFigures, WhatIf, answer, assumptions, figures};
-
-/// One case as texts.
-struct Line {
-    name: String,
-    tps: String,
-    half_width: String,
-    over_now: String,
-    headline: String,
-    response_ms: String,
-    p95_ms: String,
-    cpu: String,
-    reads: String,
-    writes: String,
-    read_ms: String,
-    hits: String,
-    /// Of the page's bars: percent of the longest.
-    bar: f64,
-}
-
-impl Line {
-    fn of(figures: &CaseFigures, most: f64) -> Line {
-        let percent = |share: f64| format!("{:.0} %", share * 100.0);
-        let maybe = |share: Option<f64>| share.map_or("–".to_owned(), percent);
-        Line {
-            name: figures.name.clone(),
-            tps: format_number(figures.tps),
-            half_width: format!("± {:.1} %", figures.half_width * 100.0),
-            over_now: format!("{:.2}", figures.over_now),
-            headline: format_number(figures.headline_per_minute),
-            response_ms: format_number(figures.response_ms),
-            p95_ms: format_number(figures.p95_ms),
-            cpu: percent(figures.cpu),
-            reads: format_number(figures.reads_per_transaction),
-            writes: format_number(figures.writes_per_transaction),
-            read_ms: format_number(figures.read_ms),
-            hits: format!(
-                "{} / {} / {}",
-                percent(figures.buffer_hits),
-                maybe(figures.memory_hits),
-                maybe(figures.flash_hits)
-            ),
-            bar: 100.0 * figures.tps / most.max(1e-9),
-        }
-    }
-}
+use crate::whatif::{WhatIf, answer, assumptions, figures};
 
 fn lines(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<Line> {
     let figures = figures(whatif, reports);

@@ -4,16 +4,19 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use tier0_catalog::{Catalog, DriveSpec, SourceKind};
-use toml::Spanned;
+use toml::{Spanned, Table, Value};
 
 use super::error::Place;
-use super::file::{AssumptionSection, File, ParameterSection, RecordSection, ValueSection, VarySection};
+use super::file::{
+    AssumptionSection, File, ParameterSection, RecordSection, ValueSection, VarySection, case_tables,
+};
 use super::plan::{
-    Assumption, CalibrationFigure, CatalogValue, Configuration, Figures, FreeParameter, GridPlan, Measure,
-    Order, PredictionFigure, Variation,
+    Assumption, CalibrationFigure, CaseConfiguration, CatalogValue, Configuration, Figures, FreeField,
+    FreeParameter, GridPlan, Measure, Order, PredictionFigure, Variation,
 };
 use super::setup::{Setup, SetupPatch};
 use super::{Study, StudyError, grid};
+use crate::case::lay_over;
 use crate::record::{Figure, Role};
 
 /// The most free parameters: each multiplies the measurements of a fit.
@@ -50,8 +53,8 @@ fn check(file: File, place: &Place<'_>) -> Result<Study, StudyError> {
     if file.id.get_ref().is_empty() || !file.id.get_ref().chars().all(plain) {
         return Err(place.wrong(file.id.span(), "id: use small letters, digits and '-'".into()));
     }
-    let (grid, configurations, patches) = configurations(&file, place)?;
-    let parameters = file.parameters.iter().map(|section| parameter(section, &configurations, place));
+    let (grid, subjects, patches) = subjects(&file, place)?;
+    let parameters = file.parameters.iter().map(|section| parameter(section, &subjects, place));
     let parameters = parameters.collect::<Result<Vec<_>, _>>()?;
     if parameters.len() > PARAMETERS_MAX {
         let span = file.parameters[PARAMETERS_MAX].name.span();
@@ -59,35 +62,92 @@ fn check(file: File, place: &Place<'_>) -> Result<Study, StudyError> {
             place.wrong(span, format!("there are more than {PARAMETERS_MAX} free parameters; drop some"))
         );
     }
-    let figures = figures(&file.records, grid.as_ref(), &configurations, place)?;
-    check_imported(&file, &configurations, &figures, place)?;
+    let figures = figures(&file.records, grid.as_ref(), &subjects, place)?;
+    check_imported(&file, &subjects, &figures, place)?;
     if !parameters.is_empty() && figures.calibration.is_empty() {
         let span = file.parameters[0].name.span();
         return Err(place
             .wrong(span, "nothing has the role \"calibration\" to fit parameters to; add a record".into()));
     }
-    let laid_over = LaidOver { base: &file.base.set, patches: &patches, configurations: &configurations };
+    let laid_over = LaidOver { base: &file.base.set, patches: &patches, subjects: &subjects };
     let assumptions = file.assumptions.iter().map(|section| assumption(section, &laid_over, place));
     let assumptions = assumptions.collect::<Result<Vec<_>, _>>()?;
-    Ok(Study {
+    let study = Study {
         id: file.id.into_inner(),
         title: file.title,
         description: file.description,
         mechanism: file.mechanism,
         seed: file.seed,
         assumptions,
-        configurations,
+        configurations: subjects.configurations,
+        cases: subjects.cases,
         grid,
         parameters,
         figures,
-    })
+    };
+    // The ends of a free field's range must be possible.
+    for (number, section) in file.parameters.iter().enumerate() {
+        for end in [section.least, section.most] {
+            study.with_values([(number, end)]).map_err(|error| {
+                place.wrong(section.field.span(), format!("parameter {:?}: {error}", section.name.get_ref()))
+            })?;
+        }
+    }
+    Ok(study)
 }
 
-/// Configurations with the patches that made them.
+/// What a study measures.
+#[derive(Default)]
+struct Subjects {
+    configurations: Vec<Configuration>,
+    cases: Vec<CaseConfiguration>,
+}
+
+impl Subjects {
+    fn find(&self, id: &Spanned<String>, place: &Place<'_>) -> Result<usize, StudyError> {
+        let loads = self.configurations.iter().map(|configuration| &configuration.id);
+        let mut all = loads.chain(self.cases.iter().map(|case| &case.id));
+        all.position(|known| known == id.get_ref()).ok_or_else(|| {
+            let text = format!("there is no configuration {:?}; name one of this study", id.get_ref());
+            place.wrong(id.span(), text)
+        })
+    }
+
+    /// The places of ids, all of one kind, in the list of their kind; all of that kind where there are no ids.
+    fn of_kind(
+        &self,
+        ids: Option<&Vec<Spanned<String>>>,
+        are_cases: bool,
+        place: &Place<'_>,
+    ) -> Result<Vec<usize>, StudyError> {
+        let loads = self.configurations.len();
+        let Some(ids) = ids else {
+            return Ok((0..if are_cases { self.cases.len() } else { loads }).collect());
+        };
+        let find = |id: &Spanned<String>| {
+            let found = self.find(id, place)?;
+            match (found.checked_sub(loads), are_cases) {
+                (Some(case), true) => Ok(case),
+                (None, false) => Ok(found),
+                (Some(_), false) => {
+                    let text = "is a database, and this changes loads; use database, host or system";
+                    Err(place.wrong(id.span(), format!("configuration {:?} {text}", id.get_ref())))
+                }
+                (None, true) => {
+                    let text = "is no database, and this changes databases; use set";
+                    Err(place.wrong(id.span(), format!("configuration {:?} {text}", id.get_ref())))
+                }
+            }
+        };
+        ids.iter().map(find).collect()
+    }
+}
+
+/// Configurations with the patches that made the loads.
 struct LaidOver<'a> {
     base: &'a SetupPatch,
     patches: &'a [SetupPatch],
-    configurations: &'a [Configuration],
+    subjects: &'a Subjects,
 }
 
 fn assumption(
@@ -105,11 +165,17 @@ fn assumption(
             }
         })
     });
+    let variations: Vec<Variation> = variations.collect::<Result<_, _>>()?;
+    if *section.band.get_ref() && variations.is_empty() {
+        let text = format!("{}: is a band of one value; add vary, or drop band", section.what);
+        return Err(place.wrong(section.band.span(), text));
+    }
     Ok(Assumption {
         what: section.what.clone(),
         value: section.value.clone(),
         source: section.source.clone(),
-        variations: variations.collect::<Result<_, _>>()?,
+        variations,
+        is_band: *section.band.get_ref(),
     })
 }
 
@@ -132,57 +198,79 @@ fn variation(section: &VarySection, laid_over: &LaidOver<'_>, place: &Place<'_>)
             return Err(Fact::Plain(fact.to_owned()));
         }
     };
-    let changes_setups = section.set != SetupPatch::default();
-    if changes_setups == catalog.is_some() {
-        return Err(Fact::Plain("give either set, or entry, parameter and value".to_owned()));
+    let tables = case_tables!(section);
+    let kinds = [section.set != SetupPatch::default(), !tables.is_empty(), catalog.is_some()];
+    if kinds.iter().filter(|given| **given).count() != 1 {
+        let fact = "give either set, or some of database, host, system, front_end and run, or entry, parameter and value";
+        return Err(Fact::Plain(fact.to_owned()));
     }
-    let mut setups = Vec::new();
+    let [changes_setups, changes_cases, _] = kinds;
+    let subjects = laid_over.subjects;
+    let places =
+        |are_cases| subjects.of_kind(section.configurations.as_ref(), are_cases, place).map_err(Fact::Placed);
+    let (mut setups, mut cases) = (Vec::new(), Vec::new());
     if changes_setups {
-        let places: Vec<usize> = match &section.configurations {
-            None => (0..laid_over.configurations.len()).collect(),
-            Some(ids) => {
-                let find = |id| configuration(id, laid_over.configurations, place).map_err(Fact::Placed);
-                ids.iter().map(find).collect::<Result<_, _>>()?
-            }
-        };
-        for at in places {
+        for at in places(false)? {
             let patch = laid_over.base.overlaid(&laid_over.patches[at]).overlaid(&section.set);
             setups.push((at, Setup::of(&patch).map_err(Fact::Plain)?));
         }
     }
-    Ok(Variation { to: section.to.clone(), setups, catalog })
+    if changes_cases {
+        for at in places(true)? {
+            let case = subjects.cases[at].with_tables(&tables);
+            cases.push((at, case.map_err(|error| Fact::Plain(error.to_string()))?));
+        }
+    }
+    Ok(Variation { to: section.to.clone(), setups, cases, catalog })
 }
 
-/// The grid, the configurations, and what each of them lays over the base.
-type Configurations = (Option<GridPlan>, Vec<Configuration>, Vec<SetupPatch>);
+/// The grid, everything that is measured, and what each load lays over the base.
+type Laid = (Option<GridPlan>, Subjects, Vec<SetupPatch>);
 
-fn configurations(file: &File, place: &Place<'_>) -> Result<Configurations, StudyError> {
-    let mut found: Vec<Configuration> = Vec::new();
+fn subjects(file: &File, place: &Place<'_>) -> Result<Laid, StudyError> {
+    let mut found = Subjects::default();
     let mut patches = Vec::new();
     let mut ids = BTreeSet::new();
-    let mut add = |id: &str, title: &str, patch: &SetupPatch, span: std::ops::Range<usize>| {
-        if !ids.insert(id.to_owned()) {
-            return Err(place.wrong(span, format!("there are two configurations {id:?}; rename one")));
-        }
+    let mut new = |id: &str, span: &std::ops::Range<usize>| match ids.insert(id.to_owned()) {
+        true => Ok(()),
+        false => Err(place.wrong(span.clone(), format!("there are two configurations {id:?}; rename one"))),
+    };
+    let mut load = |id: &str, title: &str, patch: &SetupPatch, span: std::ops::Range<usize>| {
         let setup = Setup::of(&file.base.set.overlaid(patch));
         let setup =
             setup.map_err(|fact| place.wrong(span.clone(), format!("configuration {id:?} {fact}")))?;
         check_references(id, &setup, place, span)?;
-        found.push(Configuration { id: id.to_owned(), title: title.to_owned(), setup });
+        found.configurations.push(Configuration { id: id.to_owned(), title: title.to_owned(), setup });
         patches.push(patch.clone());
-        Ok(())
+        Ok::<_, StudyError>(())
     };
     let mut plan = None;
     if let Some(section) = &file.grid {
         let span = section.axes.first().map_or(0..0, |axis| axis.title.span());
         let (grid, points) = grid::expand(section);
         for (id, title, patch) in &points {
-            add(id, title, patch, span.clone())?;
+            new(id, &span)?;
+            load(id, title, patch, span.clone())?;
         }
         plan = Some(grid);
     }
+    let base = case_tables!(file);
     for section in &file.configurations {
-        add(section.id.get_ref(), &section.title, &section.set, section.id.span())?;
+        let (id, span) = (section.id.get_ref(), section.id.span());
+        new(id, &span)?;
+        let tables = case_tables!(section);
+        if tables.is_empty() {
+            load(id, &section.title, &section.set, span)?;
+            continue;
+        }
+        if section.set != SetupPatch::default() {
+            let text = "gives set, which is for loads, and tables of a database; keep one of them";
+            return Err(place.wrong(span, format!("configuration {id:?} {text}")));
+        }
+        let mut table = base.clone();
+        lay_over(&mut table, &tables);
+        let case = CaseConfiguration::of(id, &section.title, table);
+        found.cases.push(case.map_err(|error| place.wrong(span, format!("configuration {error}")))?);
     }
     Ok((plan, found, patches))
 }
@@ -212,7 +300,7 @@ fn check_references(
 /// No figure that a parameter of the catalogue was fitted to may be a prediction.
 fn check_imported(
     file: &File,
-    configurations: &[Configuration],
+    subjects: &Subjects,
     figures: &Figures,
     place: &Place<'_>,
 ) -> Result<(), StudyError> {
@@ -222,7 +310,8 @@ fn check_imported(
         let flash = configuration.setup.caches.flash.as_ref().map(|flash| flash.drive.clone());
         drives.chain(flash).chain([configuration.setup.array.clone()]).collect::<Vec<String>>()
     };
-    let entries: BTreeSet<String> = configurations.iter().flat_map(of).collect();
+    let mut entries: BTreeSet<String> = subjects.configurations.iter().flat_map(of).collect();
+    entries.extend(subjects.cases.iter().flat_map(|case| case.case.entries()));
     let id = file.id.get_ref();
     for entry in entries {
         let fitted = catalog.parameters_of_kind(&entry, SourceKind::Fitted);
@@ -249,21 +338,9 @@ fn check_imported(
     Ok(())
 }
 
-fn configuration(
-    id: &Spanned<String>,
-    configurations: &[Configuration],
-    place: &Place<'_>,
-) -> Result<usize, StudyError> {
-    let found = configurations.iter().position(|configuration| configuration.id == *id.get_ref());
-    found.ok_or_else(|| {
-        let text = format!("there is no configuration {:?}; name one of this study", id.get_ref());
-        place.wrong(id.span(), text)
-    })
-}
-
 fn parameter(
     section: &ParameterSection,
-    configurations: &[Configuration],
+    subjects: &Subjects,
     place: &Place<'_>,
 ) -> Result<FreeParameter, StudyError> {
     let name = section.name.get_ref();
@@ -272,15 +349,22 @@ fn parameter(
         let text = format!("parameter {name:?}: least, start and most must come in this order");
         return Err(place.wrong(section.name.span(), text));
     }
-    let places = match &section.configurations {
-        None => (0..configurations.len()).collect(),
-        Some(ids) => {
-            ids.iter().map(|id| configuration(id, configurations, place)).collect::<Result<_, _>>()?
+    let field = section.field.get_ref().clone();
+    let are_cases = match &field {
+        FreeField::Setup(_) => false,
+        FreeField::Case(path) if path.contains('.') => true,
+        FreeField::Case(unknown) => {
+            let text = format!(
+                "parameter {name:?}: there is no field {unknown:?}; use think_us, used_percent, write_cache_mib, or the path of \
+                 a field of a database's tables, such as database.buffer"
+            );
+            return Err(place.wrong(section.field.span(), text));
         }
     };
+    let places = subjects.of_kind(section.configurations.as_ref(), are_cases, place)?;
     Ok(FreeParameter {
         name: name.clone(),
-        field: section.field,
+        field,
         unit: section.unit.clone(),
         stands_for: section.stands_for.clone(),
         start: section.start,
@@ -293,7 +377,7 @@ fn parameter(
 fn figures(
     records: &[RecordSection],
     grid: Option<&GridPlan>,
-    configurations: &[Configuration],
+    subjects: &Subjects,
     place: &Place<'_>,
 ) -> Result<Figures, StudyError> {
     let mut figures = Figures::default();
@@ -305,10 +389,8 @@ fn figures(
         }
         let of_grid = grid.filter(|grid| grid.points.iter().any(|point| point.id == *id));
         let measure = match (&section.value, of_grid) {
-            (Some(value), _) => measure(value, section, configurations, place)?,
-            (None, Some(grid)) => {
-                Measure::Of(grid.metric, configuration(&section.id, configurations, place)?)
-            }
+            (Some(value), _) => measure(value, section, subjects, place)?,
+            (None, Some(grid)) => Measure::Of(grid.metric, subjects.find(&section.id, place)?),
             (None, None) => {
                 let text =
                     format!("record {id:?} is no point of the grid and says no value; add value = {{ … }}");
@@ -320,7 +402,7 @@ fn figures(
     }
     let Some(grid) = grid else { return Ok(figures) };
     for point in grid.points.iter().filter(|point| !ids.contains(&point.id)) {
-        let at = configurations.iter().position(|configuration| configuration.id == point.id);
+        let at = subjects.configurations.iter().position(|configuration| configuration.id == point.id);
         figures.unpublished.push(PredictionFigure {
             id: point.id.clone(),
             unit: grid.unit.clone(),
@@ -383,14 +465,34 @@ fn add(
 fn measure(
     value: &ValueSection,
     section: &RecordSection,
-    configurations: &[Configuration],
+    subjects: &Subjects,
     place: &Place<'_>,
 ) -> Result<Measure, StudyError> {
-    let find = |id: &Spanned<String>| configuration(id, configurations, place);
+    let find = |id: &Spanned<String>| {
+        let found = subjects.find(id, place)?;
+        let loads = subjects.configurations.len();
+        let lacks = match found >= loads {
+            true if value.per_drive => Some("is a database, which per_drive is not for; leave it out"),
+            true if !value.metric.is_of_cases() => Some("is a database and has no such metric; use another"),
+            false if !value.metric.is_of_loads() => {
+                Some("is no database and has no such metric; use another")
+            }
+            _ => None,
+        };
+        match lacks {
+            Some(fact) => Err(place.wrong(id.span(), format!("configuration {:?} {fact}", id.get_ref()))),
+            None => Ok(found),
+        }
+    };
     match (&value.of, &value.over, &value.order) {
-        (Some(of), None, None) => Ok(Measure::Of(value.metric, find(of)?)),
-        (Some(of), Some(over), None) if value.per_drive => {
+        (Some(of), None, None) if !value.per_drive && !value.change => {
+            Ok(Measure::Of(value.metric, find(of)?))
+        }
+        (Some(of), Some(over), None) if value.per_drive && !value.change => {
             Ok(Measure::RatioPerDrive(value.metric, find(of)?, find(over)?))
+        }
+        (Some(of), Some(over), None) if value.change => {
+            Ok(Measure::Change(value.metric, find(of)?, find(over)?))
         }
         (Some(of), Some(over), None) => Ok(Measure::Ratio(value.metric, find(of)?, find(over)?)),
         (None, None, Some(pairs)) if !pairs.is_empty() => {
@@ -399,8 +501,10 @@ fn measure(
             Ok(Measure::Order(Order { metric: value.metric, pairs }))
         }
         _ => {
-            let text =
-                format!("the value of record {:?} must give of, of and over, or order", section.id.get_ref());
+            let text = format!(
+                "the value of record {:?} must give of, of and over (with per_drive or change), or order",
+                section.id.get_ref()
+            );
             Err(place.wrong(section.id.span(), text))
         }
     }

@@ -1,9 +1,10 @@
 //! A study's file as it is written.
 
 use serde::Deserialize;
-use toml::Spanned;
+use toml::{Spanned, Table};
 
-use super::setup::{FreeField, SetupPatch};
+use super::plan::FreeField;
+use super::setup::SetupPatch;
 use crate::record::{Figure, Role, Tolerance};
 
 #[derive(Deserialize)]
@@ -19,7 +20,13 @@ pub(super) struct File {
     pub(super) seed: u64,
     #[serde(default, rename = "assumption")]
     pub(super) assumptions: Vec<AssumptionSection>,
+    #[serde(default)]
     pub(super) base: BaseSection,
+    pub(super) database: Option<Table>,
+    pub(super) host: Option<Table>,
+    pub(super) system: Option<Table>,
+    pub(super) front_end: Option<Table>,
+    pub(super) run: Option<Table>,
     #[serde(default, rename = "configuration")]
     pub(super) configurations: Vec<ConfigurationSection>,
     pub(super) grid: Option<GridSection>,
@@ -33,6 +40,10 @@ fn seed_default() -> u64 {
     1
 }
 
+fn no() -> Spanned<bool> {
+    Spanned::new(0..0, false)
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AssumptionSection {
@@ -42,6 +53,9 @@ pub(super) struct AssumptionSection {
     /// What else it may be.
     #[serde(default)]
     pub(super) vary: Vec<Spanned<VarySection>>,
+    /// Nothing says which of them it is: figures are given as a range over all.
+    #[serde(default = "no")]
+    pub(super) band: Spanned<bool>,
 }
 
 /// Another value that is as plausible: of fields of configurations, or of one number of the catalogue.
@@ -52,7 +66,12 @@ pub(super) struct VarySection {
     pub(super) to: String,
     #[serde(default)]
     pub(super) set: SetupPatch,
-    /// Ids of the configurations that `set` is laid over; all where absent.
+    pub(super) database: Option<Table>,
+    pub(super) host: Option<Table>,
+    pub(super) system: Option<Table>,
+    pub(super) front_end: Option<Table>,
+    pub(super) run: Option<Table>,
+    /// Ids of the configurations that it is laid over; all of the kind where absent.
     pub(super) configurations: Option<Vec<Spanned<String>>>,
     /// The entry of the catalogue, `id` or `id@calibration`.
     pub(super) entry: Option<String>,
@@ -60,7 +79,7 @@ pub(super) struct VarySection {
     pub(super) value: Option<f64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BaseSection {
     #[serde(default)]
@@ -74,7 +93,28 @@ pub(super) struct ConfigurationSection {
     pub(super) title: String,
     #[serde(default)]
     pub(super) set: SetupPatch,
+    pub(super) database: Option<Table>,
+    pub(super) host: Option<Table>,
+    pub(super) system: Option<Table>,
+    pub(super) front_end: Option<Table>,
+    pub(super) run: Option<Table>,
 }
+
+/// The tables of a section that say a case, or what is changed of one.
+macro_rules! case_tables {
+    ($section:expr) => {{
+        let tables = [
+            ("database", &$section.database),
+            ("host", &$section.host),
+            ("system", &$section.system),
+            ("front_end", &$section.front_end),
+            ("run", &$section.run),
+        ];
+        let given = tables.into_iter().filter_map(|(name, table)| Some((name, table.as_ref()?)));
+        given.map(|(name, table)| (name.to_owned(), Value::Table(table.clone()))).collect::<Table>()
+    }};
+}
+pub(super) use case_tables;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,7 +145,7 @@ pub(super) struct AxisPoint {
 #[serde(deny_unknown_fields)]
 pub(super) struct ParameterSection {
     pub(super) name: Spanned<String>,
-    pub(super) field: FreeField,
+    pub(super) field: Spanned<FreeField>,
     pub(super) unit: String,
     pub(super) stands_for: String,
     pub(super) start: f64,
@@ -154,6 +194,42 @@ pub enum Metric {
     HighWatermarkFlushPercent,
     /// The same, below the low watermark.
     IdleFlushPercent,
+    /// Transactions of a database per second.
+    Tps,
+    /// The same per minute.
+    Tpm,
+    /// Mean response time of its transactions, milliseconds.
+    ResponseMs,
+    /// The share of the host's cores that it used, in percent.
+    CpuPercent,
+    /// Reads in percent of the I/Os.
+    ReadPercent,
+    /// Bytes read in percent of those transferred.
+    ReadBytesPercent,
+    /// Mean size of a read, 1024 bytes.
+    ReadKib,
+    /// The same of a write.
+    WriteKib,
+}
+
+impl Metric {
+    /// Whether a load on an array has it.
+    pub(super) fn is_of_loads(self) -> bool {
+        use Metric::*;
+        !matches!(
+            self,
+            Tps | Tpm | ResponseMs | CpuPercent | ReadPercent | ReadBytesPercent | ReadKib | WriteKib
+        )
+    }
+
+    /// Whether a database on an array has it.
+    pub(super) fn is_of_cases(self) -> bool {
+        use Metric::*;
+        !matches!(
+            self,
+            DelayedWritesPercent | ForcedFlushPercent | HighWatermarkFlushPercent | IdleFlushPercent
+        )
+    }
 }
 
 #[derive(Clone, Deserialize)]
@@ -167,6 +243,9 @@ pub(super) struct ValueSection {
     /// With it, each side is divided by its drives first.
     #[serde(default)]
     pub(super) per_drive: bool,
+    /// With `over`: the figure is by how many percent it is more than the other.
+    #[serde(default)]
+    pub(super) change: bool,
     /// Instead: pairs of configurations of which the first should have the greater figure.
     pub(super) order: Option<Vec<[Spanned<String>; 2]>>,
 }

@@ -34,10 +34,11 @@ pub use caches::{CachePreset, Caches, FlashCacheSetup, SaidSwitches, Switches};
 pub use embedded::{StudySummary, embedded, list};
 pub use error::StudyError;
 pub use neighbour::Neighbour;
+pub(crate) use plan::FitPart;
 pub use plan::{
-    Assumption, CalibrationFigure, CatalogValue, Configuration, Figures, FreeParameter, GridPlan, GridPoint,
-    Measure, Metric, Order, PredictionFigure, Study, Variation,
+    Assumption, CalibrationFigure, CaseConfiguration, CatalogValue, Configuration, Figures, FreeField,
+    FreeParameter, GridPlan, GridPoint, Measure, Metric, Order, PredictionFigure, Study, Variation,
 };
 pub use set_group::{Requests, SetGroup};
 pub(crate) use setup::IOS_DEFAULT;
-pub use setup::{FreeField, Goal, RunEffort, Setup};
+pub use setup::{Goal, RunEffort, Setup, SetupField};

@@ -3,10 +3,12 @@
 //! The separation that the lab rests on is in the types: [`CalibrationFigure`]s are what the fitter takes;
 //! [`PredictionFigure`]s keep their published figure for the report alone, and there is no way from one to the other.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use toml::Table;
 
 pub use super::file::Metric;
-use super::setup::{FreeField, Setup};
+use super::setup::{Setup, SetupField};
+use crate::case::{Case, CaseError, lay_over, put};
 use crate::record::{Figure, Role, Tolerance};
 
 /// A study that can be run.
@@ -24,14 +26,102 @@ pub struct Study {
     pub seed: u64,
     /// What the study assumes beside the catalogue.
     pub assumptions: Vec<Assumption>,
-    /// Configurations, the grid's points among them.
+    /// Loads on arrays, the grid's points among them.
     pub configurations: Vec<Configuration>,
+    /// Databases on arrays. Figures refer to both kinds by one place: these come after the others.
+    pub cases: Vec<CaseConfiguration>,
     /// The grid, where there is one.
     pub grid: Option<GridPlan>,
     /// What may be fitted.
     pub parameters: Vec<FreeParameter>,
     /// What is reported.
     pub figures: Figures,
+}
+
+impl Study {
+    /// The study with free fields set: the parameter's place, and the value.
+    ///
+    /// # Errors
+    /// A case cannot have such a value.
+    pub(crate) fn with_values(
+        &self,
+        values: impl IntoIterator<Item = (usize, f64)>,
+    ) -> Result<Study, CaseError> {
+        let mut study = self.clone();
+        for (place, value) in values {
+            let parameter = &self.parameters[place];
+            for place in &parameter.configurations {
+                match &parameter.field {
+                    FreeField::Setup(field) => study.configurations[*place].setup.set(*field, value),
+                    FreeField::Case(path) => {
+                        study.cases[*place] = study.cases[*place].with_field(path, value, &parameter.unit)?;
+                    }
+                }
+            }
+        }
+        Ok(study)
+    }
+
+    /// The parameters by the calibration figures that they move: those that share one are fitted together.
+    pub(crate) fn fit_parts(&self) -> Vec<FitPart> {
+        let figures = self.figures.calibration();
+        let mut parts: Vec<FitPart> = Vec::new();
+        for (place, parameter) in self.parameters.iter().enumerate() {
+            let first = match parameter.field {
+                FreeField::Setup(_) => 0,
+                FreeField::Case(_) => self.configurations.len(),
+            };
+            let moves = |figure: &&usize| {
+                let needs = figures[**figure].measure.configurations();
+                parameter.configurations.iter().any(|own| needs.contains(&(first + own)))
+            };
+            let all: Vec<usize> = (0..figures.len()).collect();
+            let moved: Vec<usize> = all.iter().filter(moves).copied().collect();
+            let mut joined = FitPart { parameters: vec![place], figures: moved.clone() };
+            for part in parts.extract_if(.., |part| part.figures.iter().any(|one| moved.contains(one))) {
+                joined.parameters.extend(part.parameters);
+                joined.figures.extend(part.figures);
+            }
+            joined.parameters.sort_unstable();
+            joined.figures.sort_unstable();
+            joined.figures.dedup();
+            parts.push(joined);
+        }
+        parts
+    }
+
+    /// The study with an assumption at another value, free fields at their start values; a varied catalogue is not in it.
+    pub(crate) fn varied(&self, variation: &Variation) -> Study {
+        let mut study = self.clone();
+        variation.setups.iter().for_each(|(place, setup)| study.configurations[*place].setup = setup.clone());
+        variation.cases.iter().for_each(|(place, case)| study.cases[*place] = case.clone());
+        study
+    }
+
+    /// Whether the load or database at one place is that at another, whatever their names.
+    pub(crate) fn are_same(&self, a: usize, b: usize) -> bool {
+        let loads = self.configurations.len();
+        match (a.checked_sub(loads), b.checked_sub(loads)) {
+            (None, None) => self.configurations[a].setup == self.configurations[b].setup,
+            (Some(a), Some(b)) => self.cases[a].is_same_case(&self.cases[b]),
+            _ => false,
+        }
+    }
+
+    /// The id of the load or database at a place of a [`Measure`].
+    pub(crate) fn id_at(&self, place: usize) -> &str {
+        match place.checked_sub(self.configurations.len()) {
+            None => &self.configurations[place].id,
+            Some(place) => &self.cases[place].id,
+        }
+    }
+}
+
+/// Parameters that are fitted together, and the calibration figures that they are fitted to, by their places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FitPart {
+    pub(crate) parameters: Vec<usize>,
+    pub(crate) figures: Vec<usize>,
 }
 
 /// Something a study assumes.
@@ -46,6 +136,9 @@ pub struct Assumption {
     /// What else it may be; a run for sensitivities takes one at a time.
     #[serde(skip)]
     pub variations: Vec<Variation>,
+    /// Nothing says which of these it is: a run gives figures as a range over all.
+    #[serde(skip)]
+    pub is_band: bool,
 }
 
 /// Another plausible value of an assumption.
@@ -55,6 +148,8 @@ pub struct Variation {
     pub to: String,
     /// The configurations that it changes, by their place in [`Study::configurations`], free fields at their start values.
     pub setups: Vec<(usize, Setup)>,
+    /// The same of [`Study::cases`].
+    pub cases: Vec<(usize, CaseConfiguration)>,
     /// The catalogue that it changes.
     pub catalog: Option<CatalogValue>,
 }
@@ -79,6 +174,62 @@ pub struct Configuration {
     pub title: String,
     /// Array and load, free fields at their start values.
     pub setup: Setup,
+}
+
+/// A database on an array that is to be measured.
+#[derive(Clone, Debug)]
+pub struct CaseConfiguration {
+    /// Its id within the study.
+    pub id: String,
+    /// A few words.
+    pub title: String,
+    /// What the file says of it, free fields at their start values.
+    table: Table,
+    /// The case that it makes.
+    pub case: Case,
+}
+
+impl PartialEq for CaseConfiguration {
+    fn eq(&self, other: &CaseConfiguration) -> bool {
+        self.id == other.id && self.is_same_case(other)
+    }
+}
+
+impl CaseConfiguration {
+    /// The configuration of a table.
+    pub(super) fn of(id: &str, title: &str, table: Table) -> Result<CaseConfiguration, CaseError> {
+        let case = Case::of(id, table.clone())?;
+        Ok(CaseConfiguration { id: id.to_owned(), title: title.to_owned(), table, case })
+    }
+
+    /// Whether both are the same database on the same array, whatever their names.
+    pub(crate) fn is_same_case(&self, other: &CaseConfiguration) -> bool {
+        self.table == other.table
+    }
+
+    /// The same with other tables laid over its own.
+    pub(super) fn with_tables(&self, over: &Table) -> Result<CaseConfiguration, CaseError> {
+        let mut table = self.table.clone();
+        lay_over(&mut table, over);
+        CaseConfiguration::of(&self.id, &self.title, table)
+    }
+
+    /// The same with a free field set.
+    fn with_field(&self, path: &str, value: f64, unit: &str) -> Result<CaseConfiguration, CaseError> {
+        let mut table = self.table.clone();
+        put(&mut table, path, value, unit).map_err(|fact| CaseError::Form { case: self.id.clone(), fact })?;
+        CaseConfiguration::of(&self.id, &self.title, table)
+    }
+}
+
+/// What may be free.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum FreeField {
+    /// A field of loads on arrays.
+    Setup(SetupField),
+    /// A field of databases on arrays, by its path.
+    Case(String),
 }
 
 /// The product of axes.
@@ -122,11 +273,12 @@ pub struct FreeParameter {
     pub least: f64,
     /// The greatest value.
     pub most: f64,
-    /// The configurations it belongs to, by their place in [`Study::configurations`].
+    /// The configurations it belongs to, by their place in [`Study::configurations`], or in [`Study::cases`] if it is a field of
+    /// these.
     pub configurations: Vec<usize>,
 }
 
-/// How a figure follows from measurements. Configurations are places in [`Study::configurations`].
+/// How a figure follows from measurements. Places count [`Study::configurations`], then [`Study::cases`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measure {
     /// A metric of one configuration.
@@ -135,6 +287,8 @@ pub enum Measure {
     Ratio(Metric, usize, usize),
     /// The same, each divided by its drives.
     RatioPerDrive(Metric, usize, usize),
+    /// By how many percent the metric of the first is more than that of the second.
+    Change(Metric, usize, usize),
     /// A statement of order.
     Order(Order),
 }
@@ -144,7 +298,9 @@ impl Measure {
     pub fn configurations(&self) -> Vec<usize> {
         match self {
             Measure::Of(_, one) => vec![*one],
-            Measure::Ratio(_, a, b) | Measure::RatioPerDrive(_, a, b) => vec![*a, *b],
+            Measure::Ratio(_, a, b) | Measure::RatioPerDrive(_, a, b) | Measure::Change(_, a, b) => {
+                vec![*a, *b]
+            }
             Measure::Order(order) => order.pairs.iter().flatten().copied().collect(),
         }
     }

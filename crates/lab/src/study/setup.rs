@@ -88,10 +88,10 @@ pub struct RunEffort {
     pub warm_up: Nanos,
 }
 
-/// A field that may be free.
+/// A field of a setup that may be free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FreeField {
+pub enum SetupField {
     /// [`Goal::Users::think`], in microseconds.
     ThinkUs,
     /// [`Setup::used_percent`].
@@ -247,12 +247,12 @@ impl Setup {
     }
 
     /// Sets a free field.
-    pub fn set(&mut self, field: FreeField, value: f64) {
+    pub fn set(&mut self, field: SetupField, value: f64) {
         match (field, &mut self.goal) {
-            (FreeField::ThinkUs, Goal::Users { think, .. }) => *think = micros(value),
-            (FreeField::ThinkUs, Goal::LatencyLimit { .. }) => {}
-            (FreeField::UsedPercent, _) => self.used_percent = Some(value),
-            (FreeField::WriteCacheMib, _) => {
+            (SetupField::ThinkUs, Goal::Users { think, .. }) => *think = micros(value),
+            (SetupField::ThinkUs, Goal::LatencyLimit { .. }) => {}
+            (SetupField::UsedPercent, _) => self.used_percent = Some(value),
+            (SetupField::WriteCacheMib, _) => {
                 let size = ByteCount(value.round().max(0.0) as u64 * MIB);
                 self.caches.write = Some(size.max(WRITE_CACHE_MIN));
             }

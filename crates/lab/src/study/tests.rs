@@ -100,7 +100,7 @@ fn a_figure_that_a_drive_was_fitted_to_is_no_prediction() {
     let error = Study::parse(&format!("{}{claimed}", &text[..at]), "s.toml").expect_err("it is fitted to");
     let error = error.to_string();
     assert!(
-        error.contains("\"read.efd6.iops\" is no prediction: controller_read_us of \"efd-73gb@cx4-oracle\""),
+        error.contains("\"read.efd6.iops\" is no prediction: controller_read_us of \"efd-73gb@cx4-"),
         "{error}"
     );
 }
@@ -141,4 +141,62 @@ most = 100
     let error =
         Study::parse(&format!("{STUDY}{parameter}"), "s.toml").expect_err("nothing to fit to").to_string();
     assert!(error.contains("nothing has the role \"calibration\""), "{error}");
+}
+
+/// The study of a database that docs/studies.md shows.
+fn documented() -> String {
+    let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/studies.md"));
+    let docs = docs.expect("the documentation");
+    let blocks = docs.split("```toml\n").filter_map(|rest| rest.split_once("```"));
+    let mut found = blocks.map(|(block, _)| block).filter(|block| block.starts_with("id = \"my-database\""));
+    found.next().expect("an example of a study of a database").to_owned()
+}
+
+#[test]
+fn the_documented_study_of_a_database_fits_predicts_and_gives_a_band() {
+    let text = documented();
+    assert!(text.lines().count() <= 65, "{} lines are too many to read", text.lines().count());
+    let shorter = text.replace("measured = \"10s\"", "measured = \"3s\"");
+    let study = Study::parse(&shorter, "docs").expect("valid");
+    let outcome = crate::run::run(&study, &crate::run::RunOptions::default(), &|_| {}).expect("possible");
+    let value = |place: usize| outcome.records[place].record.value.as_ref().and_then(|value| value.number());
+    let fitted = value(0).expect("the calibration figure");
+    assert!((fitted / 12_000.0 - 1.0).abs() < 0.1, "fitted to 12,000: {fitted}");
+    let ratio = value(1).expect("the prediction");
+    assert!(ratio > 1.5, "flash is faster: {ratio}");
+    let [low, high] = outcome.records[1].record.band.expect("over two choices of items");
+    assert!(low < high && (low..=high).contains(&ratio), "{low} {ratio} {high}");
+    let json = outcome.json();
+    assert!(json.contains("\"band\": ["), "{json}");
+}
+
+#[test]
+fn nonsense_in_a_study_of_a_database_names_the_line_and_the_remedy() {
+    let text = documented();
+    for (from, to, fact) in [
+        ("size = \"4GiB\"", "size = \"1GiB\"", "make it larger, or lower database.scale"),
+        ("users = 16", "users = 0", "database.users is out of range"),
+        ("field = \"database.buffer\"", "field = \"database.bufer\"", "is no field that the case gives"),
+        ("field = \"database.buffer\"", "field = \"buffer\"", "there is no field \"buffer\""),
+        ("least = 20", "least = 0.2", "database.buffer is out of range"),
+        (
+            "metric = \"tps\", of = \"flash\"",
+            "metric = \"forced_flush_percent\", of = \"flash\"",
+            "has no such metric",
+        ),
+        ("\nvary = ", "\nnever = ", "unknown field `never`"),
+        ("over = \"now\"", "over = \"now\", per_drive = true", "which per_drive is not for"),
+        ("host = {", "hosts = {", "unknown field"),
+    ] {
+        let from = from.to_owned();
+        assert!(text.contains(&from), "{from:?} is in the example");
+        let error = Study::parse(&text.replace(&from, to), "s.toml").expect_err(to).to_string();
+        assert!(error.starts_with("s.toml, line "), "{to}: {error}");
+        assert!(error.contains(fact), "{to}: {error}");
+    }
+    let (before, vary) = text.split_once("vary = ").expect("a band");
+    let rest = vary.split_once('\n').expect("more").1;
+    let error =
+        Study::parse(&format!("{before}{rest}"), "s.toml").expect_err("a band of nothing").to_string();
+    assert!(error.contains("is a band of one value; add vary, or drop band"), "{error}");
 }

@@ -18,7 +18,7 @@ pub enum Limit {
     Cpu(f64),
     /// A resource of the array.
     Resource(String, f64),
-    /// No resource is busy: each user waits for one I/O after the other, for this share of the response time.
+    /// No resource is busy: users wait for one I/O after the other, for this share of their time.
     Latency(f64),
     /// No resource is busy, and users hardly wait: there are too few, or they think.
     Users,
@@ -32,7 +32,7 @@ impl Limit {
             Limit::Resource(name, busy) => format!("the array's {name} ({:.0} % busy)", busy * 100.0),
             Limit::Latency(share) => {
                 format!(
-                    "I/O latency: users wait for reads {:.0} % of the time, and no resource is saturated",
+                    "I/O latency: users wait for the storage {:.0} % of the time, and no resource is saturated",
                     share * 100.0
                 )
             }
@@ -56,9 +56,13 @@ pub fn limit_of(case: &Case, report: &CaseReport) -> Limit {
     if let Some(row) = rows.max_by(|a, b| a.busy.total_cmp(&b.busy)) {
         return Limit::Resource(row.resource.clone(), row.busy);
     }
-    let waiting = database.reads * database.read_ms / database.response_ms.max(1e-9);
+    // No core is short, so what is not processor time is waiting for reads, for the log, or for a dirty page to give way.
+    let cores = f64::from(case.database.host.cores);
+    let processor_ms = database.cpu * cores / database.per_s.max(1e-9) * 1e3;
+    let cycle_ms = database.response_ms + case.database.think.as_secs_f64() * 1e3;
+    let waiting = (database.response_ms - processor_ms) / cycle_ms.max(1e-9);
     match waiting >= WAITING {
-        true => Limit::Latency(waiting.min(1.0)),
+        true => Limit::Latency(waiting),
         false => Limit::Users,
     }
 }

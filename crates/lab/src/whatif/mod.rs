@@ -6,7 +6,6 @@
 
 mod answer;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
@@ -17,6 +16,7 @@ use toml::{Table, Value};
 use crate::LabError;
 use crate::case::{Case, CaseReport, lay_over};
 use crate::grid::each;
+use crate::report::parameters;
 
 pub use answer::{Limit, answer, limit_of};
 
@@ -64,6 +64,8 @@ pub enum WhatIfError {
 
 /// What the base is called.
 pub const NOW: &str = "now";
+/// The seed where a file names none.
+const SEED: u64 = 1;
 /// The most alternatives of a file.
 const ALTERNATIVES_MAX: usize = 64;
 
@@ -139,25 +141,14 @@ impl WhatIf {
     /// A case cannot run.
     pub fn run(&self, threads: usize, done: &(dyn Fn(&str) + Sync)) -> Result<Vec<CaseReport>, LabError> {
         let catalog = Catalog::embedded();
-        each(&self.cases, threads, |case| case.measure(&catalog), |at| done(&self.cases[at].name))
+        each(&self.cases, threads, |case| case.measure(&catalog, SEED), |at| done(&self.cases[at].name))
     }
 }
 
 /// How many numbers of workload, engine and models are assumed, over all cases.
 pub fn assumptions(whatif: &WhatIf) -> usize {
-    let catalog = Catalog::embedded();
-    let (mut entries, mut assumed) = (BTreeSet::new(), 0);
-    for case in &whatif.cases {
-        entries.extend(case.system.drives.iter().filter_map(|drive| drive.model.clone()));
-        entries.extend(case.front_end.clone());
-    }
-    for entry in entries {
-        assumed += catalog.parameters_of_kind(&entry, SourceKind::Assumed).map_or(0, Iterator::count);
-    }
-    let database = &whatif.cases[0].database;
-    let kinds = database.workload.sources.iter().map(|(_, kind, _)| *kind);
-    let kinds = kinds.chain(database.engine.sources().into_iter().map(|(_, kind, _)| kind));
-    assumed + kinds.filter(|kind| *kind == SourceKind::Assumed).count()
+    let cases: Vec<&Case> = whatif.cases.iter().collect();
+    parameters(Vec::new(), &cases, SourceKind::Assumed).map_or(0, |assumed| assumed.len())
 }
 
 /// A case's figures, as `--json` prints them.
@@ -210,11 +201,17 @@ pub struct CaseFigures {
 /// The figures of all cases.
 pub fn figures(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<CaseFigures> {
     let base = reports[0].database.per_s;
-    let figures = |(case, report): (&Case, &CaseReport)| {
+    let all = whatif.cases.iter().zip(reports);
+    all.map(|(case, report)| CaseFigures::of(&case.name, case, report, base)).collect()
+}
+
+impl CaseFigures {
+    /// The figures of a case, over a base of so many transactions per second.
+    pub(crate) fn of(name: &str, case: &Case, report: &CaseReport, base: f64) -> CaseFigures {
         let database = &report.database;
         let workload = &case.database.workload;
         CaseFigures {
-            name: case.name.clone(),
+            name: name.to_owned(),
             tps: database.per_s,
             half_width: database.half_width,
             headline_per_minute: database.headline_per_s * 60.0,
@@ -236,6 +233,5 @@ pub fn figures(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<CaseFigures> {
             limit: limit_of(case, report).words(),
             busy: report.usage.rows.iter().map(|row| (row.resource.clone(), row.busy)).collect(),
         }
-    };
-    whatif.cases.iter().zip(reports).map(figures).collect()
+    }
 }
