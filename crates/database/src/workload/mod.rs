@@ -5,6 +5,7 @@
 //! | `file` | the form of a workload's file |
 //! | `check` | from the file to a checked workload |
 //! | `law` | how a value is chosen |
+//! | `own` | objects of one's own with their counts of I/O |
 //!
 //! A workload says what is touched. Pages, time and place come from elsewhere: an engine says how many rows a page has
 //! ([`crate::engine`]), a scale how many rows there are ([`crate::layout`]).
@@ -12,11 +13,13 @@
 mod check;
 mod file;
 mod law;
+mod own;
 
 use std::collections::BTreeMap;
 
 pub use check::WorkloadError;
 pub use law::{Drawn, Law, UnknownLaw};
+pub use own::OwnObject;
 use serde::Deserialize;
 
 /// A checked workload. Dimensions and objects are named by their places in its lists.

@@ -8,14 +8,14 @@ use tier0_database::host::HostSpec;
 use tier0_database::layout::{Layout, Scale};
 use tier0_database::run::{DatabaseSpec, RunLength};
 use tier0_database::storage::Placement;
-use tier0_database::workload::{Changes, Workload, WorkloadError};
+use tier0_database::workload::{Changes, Law, OwnObject, Workload, WorkloadError};
 use tier0_description::{Description, DescriptionError, VolumeDescription};
 use tier0_policy::PolicyKind;
 use tier0_units::{ByteCount, Nanos};
 use tier0_workload::spec::parse_duration;
 
 use super::Case;
-use super::file::{CaseFile, OneOrMany, TpmSection};
+use super::file::{CaseFile, DatabaseSection, OneOrMany, TpmSection};
 
 /// A case that cannot be.
 #[derive(Debug, Error)]
@@ -67,6 +67,7 @@ const TIER_ENOUGH: u64 = 200_000;
 /// The name of a volume that holds the log where a case does not say.
 const LOG_VOLUME: &str = "log";
 /// The most pages of a buffer and units of a scale: their bookkeeping is real memory.
+const BUFFER_MIN: ByteCount = ByteCount::mib(1);
 const BUFFER_MAX: ByteCount = ByteCount::gib(512);
 const SCALE_MAX: f64 = 100_000.0;
 
@@ -81,20 +82,48 @@ impl Case {
             form(format!("{}; correct it (docs/whatif.md)", error.to_string().trim().replace('\n', ", ")))
         })?;
         let database = &file.database;
-        let changes = Changes { choices: database.choices.clone(), keys: database.keys.clone() };
-        let workload = Workload::find(&database.workload, &changes)
-            .map_err(|source| CaseError::Workload { case: name.to_owned(), source })?;
-        let engine = Engine::find(&database.engine)
+        let mut engine = Engine::find(&database.engine)
             .map_err(|source| CaseError::Engine { case: name.to_owned(), source })?;
         let outside = |field: &str, allowed: &str| form(format!("{field} is out of range; use {allowed}"));
-        if !(database.scale > 0.0 && database.scale <= SCALE_MAX) {
-            return Err(outside("database.scale", "more than 0, at most 100000"));
+        let is_own = !database.object.is_empty();
+        let workload = match &database.workload {
+            Some(id) if !is_own => {
+                let changes = Changes { choices: database.choices.clone(), keys: database.keys.clone() };
+                Workload::find(id, &changes)
+                    .map_err(|source| CaseError::Workload { case: name.to_owned(), source })?
+            }
+            None if is_own => Workload::of_objects(&own_objects(database).map_err(form)?, &engine),
+            _ => {
+                let text = "database: give either workload and scale, or object (a list of your own tables); docs/whatif.md \
+                            shows both";
+                return Err(form(text.to_owned()));
+            }
+        };
+        let units = match database.scale {
+            Some(scale) if scale > 0.0 && scale <= SCALE_MAX => scale,
+            None if is_own => 1.0,
+            _ => return Err(outside("database.scale", "more than 0, at most 100000")),
+        };
+        let default_buffer = is_own.then_some(BUFFER_MIN);
+        let missing = || form("database.buffer is missing; give the memory for pages".to_owned());
+        let buffer = database.buffer.or(default_buffer).ok_or_else(missing)?;
+        if database.measured_tps.is_some_and(|measured| measured.is_nan() || measured <= 0.0) {
+            return Err(outside("database.measured_tps", "more than 0"));
+        }
+        if let Some(bytes) = database.log_per_transaction {
+            let changes: f64 = database.object.iter().map(|object| object.writes).sum();
+            if !is_own || !(1..=1 << 24).contains(&bytes.0) || changes <= 0.0 {
+                let text =
+                    "database.log_per_transaction needs objects with writes, and 1B to 16MiB; correct it";
+                return Err(form(text.to_owned()));
+            }
+            engine.log_per_change.value = bytes.0 as f64 / changes;
         }
         let grown = database.grown.unwrap_or(1.0);
         if !(1.0..=1000.0).contains(&grown) {
             return Err(outside("database.grown", "1 to 1000"));
         }
-        if database.buffer < ByteCount::mib(1) || database.buffer > BUFFER_MAX {
+        if buffer < BUFFER_MIN || buffer > BUFFER_MAX {
             return Err(outside("database.buffer", "1MiB to 512GiB"));
         }
         if !(1..=100_000).contains(&database.users) {
@@ -153,11 +182,14 @@ impl Case {
         let has_caches = system.memory.is_some()
             || is_tiered
             || system.pools.iter().any(|pool| pool.flash_cache.bytes.is_some_and(|size| size.0 > 0));
+        if shrink > 1.0 && is_own {
+            return Err(form("run.shrink: objects of your own cannot be shrunk; leave it out".to_owned()));
+        }
         if shrink > 1.0 && has_caches {
             let text = "run.shrink: an array with a read cache or a tier cannot be shrunk; leave it out";
             return Err(form(text.to_owned()));
         }
-        let scale = Scale { units: database.scale / shrink, grown };
+        let scale = Scale { units: units / shrink, grown };
         let layout = Layout::new(&workload, &engine, &scale);
         placement.spread = match database.size {
             None => shrink,
@@ -180,7 +212,7 @@ impl Case {
                 workload,
                 engine,
                 scale,
-                buffer: ByteCount((database.buffer.0 as f64 / shrink) as u64),
+                buffer: ByteCount((buffer.0 as f64 / shrink) as u64),
                 policy: PolicyKind::Lru,
                 host: HostSpec {
                     cores: host.cores,
@@ -194,10 +226,50 @@ impl Case {
             front_end: file.front_end.map(|front_end| front_end.model),
             placement,
             counted,
+            measured_tps: database.measured_tps,
             tpm_is_headline: database.tpm == TpmSection::Headline,
             length,
             seed: file.run.seed,
         })
+    }
+}
+
+/// The most pages of an object for each transaction.
+const PAGES_MAX: f64 = 10_000.0;
+
+/// Objects of one's own; the error is the fact and the remedy.
+fn own_objects(database: &DatabaseSection) -> Result<Vec<OwnObject>, String> {
+    if !database.choices.is_empty() || !database.keys.is_empty() || database.grown.is_some() {
+        return Err(
+            "database: choices, keys and grown are for a workload of the catalogue; leave them out".into()
+        );
+    }
+    let mut objects: Vec<OwnObject> = Vec::new();
+    for section in &database.object {
+        let wrong = |fact: &str| Err(format!("database.object {:?} {fact}", section.name));
+        if objects.iter().any(|known| known.name == section.name) {
+            return wrong("is there twice; rename one");
+        }
+        if section.size < BUFFER_MIN || section.size > ByteCount::gib(1 << 20) {
+            return wrong("has a size out of range; use 1MiB to 1PiB");
+        }
+        if ![section.reads, section.writes].iter().all(|pages| (0.0..=PAGES_MAX).contains(pages)) {
+            return wrong("has reads or writes out of range; use 0 to 10000 pages for each transaction");
+        }
+        let law = section.law.as_deref().unwrap_or("uniform").parse();
+        let law: Law = law.map_err(|error| format!("database.object {:?}: {error}", section.name))?;
+        if !matches!(law, Law::Uniform | Law::Zipf { .. }) {
+            return wrong("has a law of order entry; use \"uniform\" or \"zipf THETA\"");
+        }
+        let (name, size) = (section.name.clone(), section.size);
+        objects.push(OwnObject { name, size, reads: section.reads, writes: section.writes, law });
+    }
+    match objects.iter().any(|object| object.reads + object.writes > 0.0) {
+        true => Ok(objects),
+        false => {
+            Err("database.object: no object has reads or writes; give their pages for each transaction"
+                .into())
+        }
     }
 }
 

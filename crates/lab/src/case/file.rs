@@ -21,11 +21,19 @@ pub(super) struct CaseFile {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DatabaseSection {
-    pub(super) workload: String,
+    /// One of the catalogue, with its scale.
+    pub(super) workload: Option<String>,
+    pub(super) scale: Option<f64>,
+    /// Or objects of one's own.
+    #[serde(default)]
+    pub(super) object: Vec<ObjectSection>,
+    /// Bytes of the log for each transaction on them.
+    pub(super) log_per_transaction: Option<ByteCount>,
+    /// Transactions per second as they were measured, for comparison.
+    pub(super) measured_tps: Option<f64>,
     pub(super) engine: String,
-    pub(super) scale: f64,
     pub(super) grown: Option<f64>,
-    pub(super) buffer: ByteCount,
+    pub(super) buffer: Option<ByteCount>,
     pub(super) users: u32,
     pub(super) think: Option<String>,
     #[serde(default)]
@@ -51,6 +59,21 @@ pub(super) enum TpmSection {
     All,
     /// One of the benchmark's own measure.
     Headline,
+}
+
+/// An object of one's own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ObjectSection {
+    pub(super) name: String,
+    pub(super) size: ByteCount,
+    /// Pages for each transaction.
+    #[serde(default)]
+    pub(super) reads: f64,
+    #[serde(default)]
+    pub(super) writes: f64,
+    /// How its pages are chosen.
+    pub(super) law: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

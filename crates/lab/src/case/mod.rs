@@ -47,6 +47,8 @@ pub struct Case {
     pub placement: Placement,
     /// The volumes whose I/O is counted, by their places in the array's.
     pub counted: Vec<usize>,
+    /// Transactions per second as they were measured, where the file says so.
+    pub measured_tps: Option<f64>,
     /// Whether a transaction per minute is one of the benchmark's own measure, not of any kind.
     pub tpm_is_headline: bool,
     /// How long it runs.

@@ -76,6 +76,13 @@ pub fn answer(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<String> {
         format_number(base.database.response_ms),
         limit_of(first, base).words(),
     )];
+    if let Some(measured) = first.measured_tps {
+        lines.push(format!(
+            "Measured were {}: the model is off by {:+.0} %. Read its ratios rather than its rates where that is much.",
+            format_number(measured),
+            (base.database.per_s / measured - 1.0) * 100.0,
+        ));
+    }
     for (case, report) in whatif.cases.iter().zip(reports).skip(1) {
         let ratio = report.database.per_s / base.database.per_s.max(1e-9);
         let interval = ratio * report.database.half_width.hypot(base.database.half_width);

@@ -125,3 +125,53 @@ fn the_example_can_be_run() {
     let whatif = WhatIf::parse(text, "studies/whatif-example.toml").expect("a sound file");
     assert!(whatif.cases.len() > 3);
 }
+
+/// Tables of one's own on the array of [`SMALL`], under an engine that writes every page by itself.
+fn own(objects: &str) -> String {
+    let (_, rest) = SMALL.split_once("log_size").expect("it is there");
+    let rest = rest.split_once("database.buffer").map(|(before, _)| before).expect("an alternative");
+    let rest = rest.rsplit_once("[[alternative]]").map(|(before, _)| before).expect("an alternative");
+    format!(
+        "[database]\nengine = \"oracle-11g\"\nusers = 8\nmeasured_tps = 100\nobject = [{objects}]\nlog_size{rest}\
+         [[alternative]]\nname = \"memory\"\ndatabase.buffer = \"128MiB\"\n"
+    )
+}
+
+#[test]
+fn tables_of_ones_own_run_and_more_memory_helps_as_much_as_they_have_hot_pages() {
+    let of = |law: &str| {
+        let objects = format!(
+            "{{ name = \"orders\", size = \"400MB\", reads = 3.5, writes = 1, law = \"{law}\" }}, \
+             {{ name = \"temp\", size = \"20MB\", writes = 0.5 }}"
+        );
+        let whatif = parse(&own(&objects)).expect("valid");
+        let reports = whatif.run(2, &|_| {}).expect("possible");
+        let words = answer(&whatif, &reports).join(" ");
+        assert!(words.contains("Measured were 100: the model is off by"), "{words}");
+        figures(&whatif, &reports)
+    };
+    let (uniform, skewed) = (of("uniform"), of("zipf 0.95"));
+    let reads = uniform[0].reads_per_transaction;
+    assert!((3.4..3.6).contains(&reads), "as counted: {reads}");
+    let writes = uniform[0].writes_per_transaction;
+    assert!((1.3..1.7).contains(&writes), "as counted: {writes}");
+    let gain = |figures: &[tier0_lab::whatif::CaseFigures]| {
+        figures[1].reads_per_transaction / figures[0].reads_per_transaction
+    };
+    assert!(gain(&skewed) < 0.75 * gain(&uniform), "{} {}", gain(&skewed), gain(&uniform));
+}
+
+#[test]
+fn wrong_tables_of_ones_own_are_refused_with_field_and_remedy() {
+    for (objects, fact) in [
+        ("{ name = \"a\", size = \"1GB\" }", "no object has reads or writes"),
+        ("{ name = \"a\", size = \"1GB\", reads = -1 }", "has reads or writes out of range"),
+        ("{ name = \"a\", size = \"1GB\", reads = 1, law = \"home\" }", "use \"uniform\" or \"zipf THETA\""),
+        ("{ name = \"a\", size = \"1GB\", reads = 1 }, { name = \"a\", size = \"1GB\" }", "is there twice"),
+        ("{ name = \"a\", size = \"100GB\", reads = 1 }", "make it larger"),
+        ("", "give either workload and scale, or object"),
+    ] {
+        let refused = parse(&own(objects)).expect_err(objects);
+        assert!(refused.contains(fact), "{objects}: {refused}");
+    }
+}
