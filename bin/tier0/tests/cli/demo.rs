@@ -12,7 +12,17 @@ use crate::support::{
 fn the_demo_measures_predicts_and_leaves_an_array() {
     let directory = directory();
     let place = directory.path().join("demo");
-    let shown = json(&["demo", "--once", "--time", "1s", "--no-caches", "--no-tier", "--dir", text(&place)]);
+    let shown = json(&[
+        "demo",
+        "--once",
+        "--time",
+        "1s",
+        "--no-caches",
+        "--no-tier",
+        "--no-database",
+        "--dir",
+        text(&place),
+    ]);
     assert!(shown.get("caches").is_none() && shown.get("tier").is_none() && !place.join("caches").exists());
     assert!(shown["measured"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0));
     assert_eq!(shown["measured"]["verify"]["sectors_wrong"], 0);
@@ -33,7 +43,16 @@ fn the_demo_stays_up_until_it_is_told_to_end() {
     let place = directory.path().join("demo");
     let said = directory.path().join("said.txt");
     let mut command = tier0();
-    command.args(["demo", "--time", "1s", "--no-caches", "--no-tier", "--dir", text(&place)]);
+    command.args([
+        "demo",
+        "--time",
+        "1s",
+        "--no-caches",
+        "--no-tier",
+        "--no-database",
+        "--dir",
+        text(&place),
+    ]);
     command.stdout(Stdio::piped()).stderr(std::fs::File::create(&said).expect("a file"));
     let mut demo = Background::of(command);
     let told = demo.read_until(|line| line.starts_with("Ctrl-C"));
@@ -60,8 +79,17 @@ fn the_demo_shows_what_each_cache_answers() {
     let directory = directory();
     let place = directory.path().join("demo");
     let caches = place.join("caches");
-    let shown =
-        json(&["demo", "--once", "--time", "2s", "--no-predictions", "--no-tier", "--dir", text(&place)]);
+    let shown = json(&[
+        "demo",
+        "--once",
+        "--time",
+        "2s",
+        "--no-predictions",
+        "--no-tier",
+        "--no-database",
+        "--dir",
+        text(&place),
+    ]);
     let phases = shown["caches"]["phases"].as_array().expect("phases");
     let names: Vec<_> = phases.iter().map(|phase| phase["phase"].as_str().expect("a name")).collect();
     assert_eq!(names, ["disks", "memory", "flash"]);
@@ -90,8 +118,17 @@ fn the_demo_shows_what_each_cache_answers() {
 fn the_demo_shows_hot_extents_that_move_to_flash() {
     let directory = directory();
     let place = directory.path().join("demo");
-    let arguments =
-        ["demo", "--once", "--time", "1ms", "--no-predictions", "--no-caches", "--dir", text(&place)];
+    let arguments = [
+        "demo",
+        "--once",
+        "--time",
+        "1ms",
+        "--no-predictions",
+        "--no-caches",
+        "--no-database",
+        "--dir",
+        text(&place),
+    ];
     let shown = json(&arguments);
     let rows = shown["tier"]["rows"].as_array().expect("rows");
     let figure = |row: &serde_json::Value, name: &str| row[name].as_f64().unwrap_or_default();
@@ -104,6 +141,28 @@ fn the_demo_shows_hot_extents_that_move_to_flash() {
     assert!(told.contains("tier0 volume set array.toml lun0 place=auto"), "{told}");
     let same = json(&arguments);
     assert_eq!(same["tier"], shown["tier"], "virtual time depends on nothing");
+}
+
+#[test]
+fn the_demo_predicts_what_flash_is_worth_to_a_database() {
+    let directory = directory();
+    let place = directory.path().join("demo");
+    let shown = json(&[
+        "demo",
+        "--once",
+        "--time",
+        "1ms",
+        "--no-predictions",
+        "--no-caches",
+        "--no-tier",
+        "--dir",
+        text(&place),
+    ]);
+    let cases = shown["database"]["cases"].as_array().expect("cases");
+    let names: Vec<&str> = cases.iter().filter_map(|case| case["name"].as_str()).collect();
+    assert_eq!(names, ["now", "read cache on the SSDs", "tier on the SSDs", "all on SSDs"]);
+    let over = |case: usize| cases[case]["over_now"].as_f64().expect("a figure");
+    assert!(over(1) > 1.2 && over(2) > 1.2 && over(3) > over(1).max(over(2)), "{cases:?}");
 }
 
 #[test]
@@ -169,6 +228,7 @@ fn what_a_killed_demo_left_is_removed_by_the_next() {
         "--no-predictions",
         "--no-caches",
         "--no-tier",
+        "--no-database",
         "--json",
     ]);
     command.env("TMPDIR", directory.path());
@@ -196,7 +256,17 @@ fn a_demo_takes_time() {
     let place = directory.path().join("demo");
     refuse(&["demo", "--time", "0s", "--dir", text(&place)], 2, &["--time", "use a longer one"]);
     assert!(!place.exists());
-    let shown = json(&["demo", "--once", "--time", "1ms", "--no-caches", "--no-tier", "--dir", text(&place)]);
+    let shown = json(&[
+        "demo",
+        "--once",
+        "--time",
+        "1ms",
+        "--no-caches",
+        "--no-tier",
+        "--no-database",
+        "--dir",
+        text(&place),
+    ]);
     for drive in shown["predicted"].as_array().expect("predictions") {
         assert!(drive["report"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0), "{drive}");
     }

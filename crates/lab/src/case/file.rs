@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use tier0_units::ByteCount;
+use tier0_workload::spec::{BlockMix, Pattern};
 
 /// What a case says: the whole of it after alternatives were laid over.
 #[derive(Clone, Debug, Deserialize)]
@@ -14,6 +15,9 @@ pub(super) struct CaseFile {
     /// An array file's tables.
     pub(super) system: toml::Table,
     pub(super) front_end: Option<FrontEndSection>,
+    /// What else uses the array.
+    #[serde(default)]
+    pub(super) beside: Vec<BesideSection>,
     #[serde(default)]
     pub(super) run: RunSection,
 }
@@ -100,6 +104,28 @@ pub(super) struct HostSection {
     pub(super) transaction_ms: f64,
     /// Processor time of an I/O.
     pub(super) io_us: f64,
+}
+
+/// Another database, or a load.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BesideSection {
+    pub(super) name: String,
+    pub(super) database: Option<DatabaseSection>,
+    pub(super) host: Option<HostSection>,
+    pub(super) load: Option<LoadSection>,
+}
+
+/// Users with independent requests to a volume.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LoadSection {
+    pub(super) volume: String,
+    pub(super) block: Option<BlockMix>,
+    pub(super) read_percent: f64,
+    pub(super) pattern: Option<Pattern>,
+    pub(super) users: u32,
+    pub(super) think: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,17 +1,22 @@
 //! A case in a world of its own: the database at work, and what was busy meanwhile.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
+use futures_util::future::{join, join_all};
+use tier0_array::Volume;
 use tier0_catalog::Catalog;
-use tier0_database::run::{DatabaseError, RunHooks, run};
-use tier0_database::storage::VolumeIo;
+use tier0_database::run::{DatabaseError, DatabaseReport, DatabaseSpec, RunHooks, run};
+use tier0_database::storage::{Placement, VolumeIo};
 use tier0_units::{ByteCount, Lba};
-use tier0_world::{PayloadWidth, VirtualRuntime};
+use tier0_workload::run::{LoadRun, RunError};
+use tier0_workload::spec::LoadSpec;
+use tier0_world::{PayloadWidth, VirtualRuntime, World};
 
 use super::assemble::assemble;
-use super::{Case, CaseReport, drives_of};
+use super::{Beside, BesideWork, Case, CaseReport, drives_of};
 use crate::LabError;
-use crate::path::Usage;
+use crate::path::{Group, Usage};
 use crate::settle::Modelled;
 use crate::work::{Counters, Work};
 
@@ -48,8 +53,38 @@ impl Case {
                 begins: &mut || before.set(Some((Usage::of(&group, &kinds, world.now()), world.now()))),
             };
             let start = counters().await;
-            let report =
-                run(&world, case.database, volumes, &case.placement, case.length, seed, hooks).await?;
+            let loads = case.beside.iter().enumerate().filter_map(|(number, beside)| match &beside.work {
+                BesideWork::Load(load, volume) => {
+                    let load = LoadSpec { seed: seed_of(seed, number), ..(**load).clone() };
+                    Some(LoadRun::new(&world, volumes[*volume].clone(), load))
+                }
+                BesideWork::Database(..) => None,
+            });
+            let loads = loads.collect::<Result<Vec<_>, _>>().map_err(Failed::Load)?;
+            let stops: Vec<_> = loads.iter().map(LoadRun::stop_handle).collect();
+            let loads: Vec<_> = loads.into_iter().map(|load| world.spawn(load.run())).collect();
+            let others = case.beside.iter().enumerate().filter_map(|(number, beside)| match &beside.work {
+                BesideWork::Database(spec, placement) => Some(run_beside(
+                    &world,
+                    &case,
+                    (**spec).clone(),
+                    placement,
+                    &volumes,
+                    seed_of(seed, number),
+                )),
+                BesideWork::Load(..) => None,
+            });
+            let (world, database) = (&world, case.database.clone());
+            let main = run(world, database, volumes.clone(), &case.placement, case.length, seed, hooks);
+            let (report, others) = join(main, join_all(others)).await;
+            stops.iter().for_each(|stop| stop.stop());
+            for load in join_all(loads).await {
+                if let Some(fact) = load.errors.first {
+                    return Err(Failed::Ended(fact));
+                }
+            }
+            let report = report.map_err(Failed::Database)?;
+            let others = others.into_iter().collect::<Result<Vec<_>, _>>().map_err(Failed::Database)?;
             let now = world.now();
             let after = Usage::of(&group, &kinds, now);
             let usage = match before.take() {
@@ -58,17 +93,26 @@ impl Case {
             };
             let usage = named(usage, &kinds);
             let work = Work::between(&start, &counters().await);
-            Ok::<_, DatabaseError>((report, usage, work))
+            Ok((report, others, usage, work))
         });
-        let (database, usage, work) =
-            measured.map_err(|source| LabError::Database { case: self.name.clone(), source })?;
+        let configuration = self.name.clone();
+        let (database, others, usage, work) = measured.map_err(|failed| match failed {
+            Failed::Database(source) => LabError::Database { case: configuration, source },
+            Failed::Load(source) => LabError::Load { configuration, source: Box::new(source) },
+            Failed::Ended(fact) => LabError::Ended { configuration, fact },
+        })?;
         let mut io = VolumeIo::default();
-        for volume in &self.counted {
-            io.reads.merge(&database.volumes[*volume].reads);
-            io.writes.merge(&database.volumes[*volume].writes);
+        for report in std::iter::once(&database).chain(&others) {
+            for volume in &self.counted {
+                io.reads.merge(&report.volumes[*volume].reads);
+                io.writes.merge(&report.volumes[*volume].writes);
+            }
         }
+        let is_database = |beside: &&Beside| matches!(beside.work, BesideWork::Database(..));
+        let names = self.beside.iter().filter(is_database).map(|beside| beside.name.clone());
+        let beside = names.zip(others).collect();
         let counted_per_s = if self.tpm_is_headline { database.headline_per_s } else { database.per_s };
-        Ok(CaseReport { database, io, counted_per_s, usage, work })
+        Ok(CaseReport { database, beside, io, counted_per_s, usage, work })
     }
 
     /// What the array's read caches hold, in memory and on flash.
@@ -77,6 +121,35 @@ impl Case {
             self.system.pools.iter().filter_map(|pool| pool.flash_cache.bytes).map(|size| size.0).sum();
         ByteCount(flash + self.system.memory.unwrap_or_default().0)
     }
+}
+
+/// Why a case has no report.
+enum Failed {
+    Database(DatabaseError),
+    Load(RunError),
+    Ended(String),
+}
+
+/// The seed of what runs beside the database, by its place.
+fn seed_of(seed: u64, number: usize) -> u64 {
+    seed ^ (number as u64 + 1) << 40
+}
+
+/// Runs a database beside that of a case, as long as it.
+async fn run_beside(
+    world: &World,
+    case: &Case,
+    spec: DatabaseSpec,
+    placement: &Placement,
+    volumes: &[Rc<Group<Volume>>],
+    seed: u64,
+) -> Result<DatabaseReport, DatabaseError> {
+    let hooks = RunHooks {
+        caches: case.caches(),
+        missed: &|volume: usize, lba: Lba, sectors: u64| volumes[volume].bring_in(lba, sectors, true),
+        begins: &mut || {},
+    };
+    run(world, spec, volumes.to_vec(), placement, case.length, seed, hooks).await
 }
 
 /// Drives by their models' names.

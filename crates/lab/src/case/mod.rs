@@ -6,6 +6,9 @@
 //! | `merge` | what an alternative changes |
 //! | `path` | one field by its path |
 //! | `check` | from the sections to a case |
+//! | `database` | from the sections of a database and its host to what runs |
+//! | `place` | objects on volumes |
+//! | `beside` | other databases and loads on the same array |
 //! | `assemble` | the array in a world, with ports, processors and buses around it |
 //! | `measure` | the database at work on it |
 //! | `metric` | the figures of a report by name |
@@ -13,12 +16,15 @@
 //! The array is the engine's own, from an array file's tables under `[system]`; its drives are modelled.
 
 mod assemble;
+mod beside;
 mod check;
+mod database;
 mod file;
 mod measure;
 mod merge;
 mod metric;
 mod path;
+mod place;
 
 use tier0_catalog::{Catalog, SourceKind};
 use tier0_database::run::{DatabaseReport, DatabaseSpec, RunLength};
@@ -28,6 +34,7 @@ use tier0_description::Description;
 use crate::path::Usage;
 use crate::work::Work;
 
+pub use beside::{Beside, BesideWork};
 pub use check::CaseError;
 pub(crate) use merge::lay_over;
 pub(crate) use path::put;
@@ -45,6 +52,8 @@ pub struct Case {
     pub front_end: Option<String>,
     /// Objects on volumes.
     pub placement: Placement,
+    /// What else uses the array.
+    pub beside: Vec<Beside>,
     /// The volumes whose I/O is counted, by their places in the array's.
     pub counted: Vec<usize>,
     /// Transactions per second as they were measured, where the file says so.
@@ -75,19 +84,27 @@ impl Case {
         entries
     }
 
-    /// The numbers of its workload and its engine: the entry's id, the number's name, its kind and source.
+    /// The numbers of all workloads and engines: the entry's id, the number's name, its kind and source.
     pub(crate) fn sources(&self) -> Vec<(String, String, SourceKind, String)> {
-        let (workload, engine) = (&self.database.workload, &self.database.engine);
-        let numbers = workload
-            .sources
-            .iter()
-            .map(|(name, kind, source)| (workload.id.clone(), name.clone(), *kind, source.clone()));
-        let of_engine = engine
-            .sources()
-            .into_iter()
-            .map(|(name, kind, source)| (engine.id.clone(), name.to_owned(), kind, source.to_owned()));
-        numbers.chain(of_engine).collect()
+        let beside = self.beside.iter().filter_map(|one| match &one.work {
+            BesideWork::Database(spec, _) => Some(&**spec),
+            BesideWork::Load(..) => None,
+        });
+        std::iter::once(&self.database).chain(beside).flat_map(sources_of).collect()
     }
+}
+
+fn sources_of(database: &DatabaseSpec) -> Vec<(String, String, SourceKind, String)> {
+    let (workload, engine) = (&database.workload, &database.engine);
+    let numbers = workload
+        .sources
+        .iter()
+        .map(|(name, kind, source)| (workload.id.clone(), name.clone(), *kind, source.clone()));
+    let of_engine = engine
+        .sources()
+        .into_iter()
+        .map(|(name, kind, source)| (engine.id.clone(), name.to_owned(), kind, source.to_owned()));
+    numbers.chain(of_engine).collect()
 }
 
 /// What drives of a model are called among the resources.
@@ -100,7 +117,9 @@ pub(crate) fn drives_of(model: &str) -> String {
 pub struct CaseReport {
     /// The database.
     pub database: DatabaseReport,
-    /// What it read from the counted volumes and wrote to them.
+    /// The databases beside it, by name.
+    pub beside: Vec<(String, DatabaseReport)>,
+    /// What all databases read from the counted volumes and wrote to them.
     pub io: VolumeIo,
     /// What counts as a transaction per minute, in transactions per second.
     pub counted_per_s: f64,

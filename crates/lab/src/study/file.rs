@@ -27,6 +27,7 @@ pub(super) struct File {
     pub(super) system: Option<Table>,
     pub(super) front_end: Option<Table>,
     pub(super) run: Option<Table>,
+    pub(super) beside: Option<Vec<Table>>,
     #[serde(default, rename = "configuration")]
     pub(super) configurations: Vec<ConfigurationSection>,
     pub(super) grid: Option<GridSection>,
@@ -71,6 +72,7 @@ pub(super) struct VarySection {
     pub(super) system: Option<Table>,
     pub(super) front_end: Option<Table>,
     pub(super) run: Option<Table>,
+    pub(super) beside: Option<Vec<Table>>,
     /// Ids of the configurations that it is laid over; all of the kind where absent.
     pub(super) configurations: Option<Vec<Spanned<String>>>,
     /// The entry of the catalogue, `id` or `id@calibration`.
@@ -98,6 +100,7 @@ pub(super) struct ConfigurationSection {
     pub(super) system: Option<Table>,
     pub(super) front_end: Option<Table>,
     pub(super) run: Option<Table>,
+    pub(super) beside: Option<Vec<Table>>,
 }
 
 /// The tables of a section that say a case, or what is changed of one.
@@ -111,7 +114,11 @@ macro_rules! case_tables {
             ("run", &$section.run),
         ];
         let given = tables.into_iter().filter_map(|(name, table)| Some((name, table.as_ref()?)));
-        given.map(|(name, table)| (name.to_owned(), Value::Table(table.clone()))).collect::<Table>()
+        let tables = given.map(|(name, table)| (name.to_owned(), Value::Table(table.clone())));
+        let beside = $section.beside.iter().map(|list| {
+            ("beside".to_owned(), Value::Array(list.iter().cloned().map(Value::Table).collect()))
+        });
+        tables.chain(beside).collect::<Table>()
     }};
 }
 pub(super) use case_tables;

@@ -217,7 +217,7 @@ impl CaseConfiguration {
     /// The same with a free field set.
     fn with_field(&self, path: &str, value: f64, unit: &str) -> Result<CaseConfiguration, CaseError> {
         let mut table = self.table.clone();
-        put(&mut table, path, value, unit).map_err(|fact| CaseError::Form { case: self.id.clone(), fact })?;
+        put(&mut table, path, value, unit).map_err(|fact| CaseError { case: self.id.clone(), fact })?;
         CaseConfiguration::of(&self.id, &self.title, table)
     }
 }

@@ -175,3 +175,44 @@ fn wrong_tables_of_ones_own_are_refused_with_field_and_remedy() {
         assert!(refused.contains(fact), "{objects}: {refused}");
     }
 }
+
+#[test]
+fn loads_and_databases_beside_take_their_part_of_the_array() {
+    let beside = r#"
+[[system.volume]]
+name = "more"
+size = "1GiB"
+
+[[alternative]]
+name = "a load beside"
+beside = [{ name = "bulk", load = { volume = "more", block = "8KiB", read_percent = 60, users = 8 } }]
+
+[[alternative]]
+name = "the same database beside"
+[[alternative.beside]]
+name = "second"
+database = { workload = "order-entry", engine = "sql-server-2008", scale = 4, buffer = "32MiB", users = 8, log_size = "64MiB", place = { "*" = "more" } }
+"#;
+    let (base, _) = SMALL.split_once("[[alternative]]").expect("alternatives");
+    let base = base.replace("users = 8\n", "users = 8\nplace = { \"*\" = \"data\" }\n");
+    let whatif = parse(&format!("{base}{beside}")).expect("valid");
+    let reports = whatif.run(2, &|_| {}).expect("possible");
+    let tps = |place: usize| reports[place].database.per_s;
+    assert!(tps(1) < 0.8 * tps(0) && tps(2) < 0.8 * tps(0), "{} {} {}", tps(0), tps(1), tps(2));
+    let (name, second) = &reports[2].beside[0];
+    assert_eq!(name, "second");
+    assert!((second.per_s / tps(2) - 1.0).abs() < 0.3, "both get as much: {} {}", second.per_s, tps(2));
+    let both = reports[2].io.reads.ios() as f64;
+    let own = reports[2].database.reads * reports[2].database.per_s * 10.0;
+    assert!(both > 1.5 * own, "the reads of both are counted: {both} {own}");
+    for (from, to, fact) in [
+        ("\"*\" = \"more\"", "\"*\" = \"data\"", "where another database lies"),
+        ("volume = \"more\"", "volume = \"less\"", "there is no volume \"less\""),
+        ("load = {", "loads = {", "unknown field `loads`"),
+    ] {
+        let text = format!("{base}{beside}");
+        assert!(text.contains(from), "{from}");
+        let refused = parse(&text.replace(from, to)).expect_err(to);
+        assert!(refused.contains(fact), "{to}: {refused}");
+    }
+}

@@ -5,6 +5,7 @@
 //! 3. The same array on drives of the catalogue, in virtual time, under the same load, beside what was measured.
 //! 4. What caches are worth: modelled disks against the wall clock under one load, to which caches are added.
 //! 5. What a tier is worth: hot extents of disks that move to flash, in virtual time.
+//! 6. What flash is worth to a database: alternatives, predicted.
 //! 6. How to mount the first array. It stays up until Ctrl-C.
 //!
 //! Invariants: it writes only into its directory; a temporary directory is removed when it ends, however it ends, or by
@@ -12,6 +13,7 @@
 
 mod caches;
 mod compare;
+mod database;
 mod files;
 mod leftovers;
 mod served;
@@ -36,6 +38,7 @@ use tier0_world::net::PeerAddress;
 
 use self::caches::Caches;
 use self::compare::Prediction;
+use self::database::Database;
 use self::files::Place;
 use self::served::{Then, while_served};
 use self::tier::Tier;
@@ -53,7 +56,7 @@ Examples:
       run the demo, then keep the array running until Ctrl-C
   tier0 demo --once
       end after the tables
-  tier0 demo --once --no-predictions --no-caches --no-tier
+  tier0 demo --once --no-predictions --no-caches --no-tier --no-database
       only the array of files and its benchmark
   tier0 demo --dir ./my-demo --once
       keep the files; \"tier0 serve ./my-demo/array.toml\" serves them again
@@ -98,6 +101,9 @@ pub(crate) struct Demo {
     /// Skip the tier part, which takes some seconds
     #[arg(long)]
     no_tier: bool,
+    /// Skip the database part, which takes some seconds
+    #[arg(long)]
+    no_database: bool,
     /// Exit after the tables instead of serving until Ctrl-C
     #[arg(long)]
     once: bool,
@@ -124,6 +130,8 @@ struct Outcome<'a> {
     caches: Option<&'a Caches>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tier: Option<&'a Tier>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    database: Option<&'a Database>,
 }
 
 /// Shows it.
@@ -203,11 +211,14 @@ fn show(
     };
     let caches = (!verb.no_caches).then(show).transpose()?;
     let tier = (!verb.no_tier).then(|| tier::show(!verb.json, signals)).transpose()?;
+    let progress = global.quiet == 0 && !verb.json;
+    let database = || database::show(!verb.json, progress, signals);
+    let database = (!verb.no_database).then(database).transpose()?;
     if verb.json {
         let address = uris[0].to_string();
-        let (caches, tier) = (caches.as_ref(), tier.as_ref());
+        let (caches, tier, database) = (caches.as_ref(), tier.as_ref(), database.as_ref());
         let (measured, predicted) = (&measured, predicted.as_slice());
-        return print(&json(&Outcome { address, measured, predicted, caches, tier }));
+        return print(&json(&Outcome { address, measured, predicted, caches, tier, database }));
     }
     if !verb.once {
         print(&staying(place, place.control(description).is_some(), &uris[0]))?;
