@@ -160,7 +160,7 @@ fn the_demo_predicts_what_flash_is_worth_to_a_database() {
     ]);
     let cases = shown["database"]["cases"].as_array().expect("cases");
     let names: Vec<&str> = cases.iter().filter_map(|case| case["name"].as_str()).collect();
-    assert_eq!(names, ["now", "read cache on the SSDs", "tier on the SSDs", "all on SSDs"]);
+    assert_eq!(names, ["now", "read cache on the SSDs", "tier, after 50 s", "all on SSDs"]);
     let over = |case: usize| cases[case]["over_now"].as_f64().expect("a figure");
     assert!(over(1) > 1.2 && over(2) > 1.2 && over(3) > over(1).max(over(2)), "{cases:?}");
 }

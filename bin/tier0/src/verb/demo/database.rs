@@ -46,8 +46,8 @@ pub(super) fn show(tables: bool, progress: bool, signals: &Signals) -> Result<Da
 const MORE: &str = "\"tier0 lab whatif\" predicts the same for a database and an array of yours.";
 
 fn introduction() -> String {
-    let text = "What flash is worth to a database, predicted in virtual time: order entry with 10 warehouses, PostgreSQL with \
-                100 MiB for pages, 20 users without think time, on 4 x hdd-7k2 as raid10 and with 2 x ssd-sata as raid1.";
+    let text = "What flash is worth to a database, predicted in virtual time: order entry with 5 warehouses, PostgreSQL with \
+                50 MiB for pages, 20 users without think time, on 4 x hdd-7k2 as raid10 and with 2 x ssd-sata as raid1.";
     format!("\n{}\n\n", paragraph(text))
 }
 
