@@ -37,7 +37,20 @@ pub struct Engine {
     pub checkpoint_spread: Parameter<f64>,
     /// The most page writes under way.
     pub writes: Parameter<f64>,
+    /// Bytes of one read of a scan.
+    pub read_ahead: Parameter<f64>,
+    /// Reads of a scan under way.
+    pub read_ahead_depth: Parameter<f64>,
+    /// A scan leaves its pages in the buffer if its object takes at most this share of it, in percent.
+    pub scan_keeps: Parameter<f64>,
+    /// 1 if a scan joins another one of its object at the place where that is, 0 if not.
+    pub shared_scans: Parameter<f64>,
+    /// Rows of a list that are read at once; 1 is one after the other.
+    pub prefetch: Parameter<f64>,
 }
+
+/// A read of a scan lies in one piece of an object on a volume.
+const READ_AHEAD_MAX: f64 = 1_048_576.0;
 
 /// An engine that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -133,12 +146,36 @@ impl Engine {
         check("checkpoint", engine.checkpoint.value, 100.0, 1e8)?;
         check("checkpoint_spread", engine.checkpoint_spread.value, 0.0, 100.0)?;
         check("writes", engine.writes.value, 1.0, 4096.0)?;
+        let read_ahead = engine.read_ahead.value;
+        check("read_ahead", read_ahead, page, READ_AHEAD_MAX)?;
+        if !(read_ahead as u64).is_power_of_two() {
+            let line = tier0_toml::line_of(text, &["read_ahead"]);
+            return Err(wrong(
+                line,
+                "read_ahead",
+                "is no power of two; use the page's size to 1048576".into(),
+            ));
+        }
+        check("read_ahead_depth", engine.read_ahead_depth.value, 1.0, 1024.0)?;
+        check("scan_keeps", engine.scan_keeps.value, 0.0, 100.0)?;
+        check("shared_scans", engine.shared_scans.value, 0.0, 1.0)?;
+        check("prefetch", engine.prefetch.value, 1.0, 1024.0)?;
         Ok(engine)
     }
 
     /// Bytes of a page.
     pub fn page_bytes(&self) -> ByteCount {
         ByteCount(self.page.value as u64)
+    }
+
+    /// Pages of one read of a scan.
+    pub fn read_ahead_pages(&self) -> u64 {
+        (self.read_ahead.value / self.page.value) as u64
+    }
+
+    /// Whether a scan of an object of so many pages leaves them in a buffer.
+    pub fn keeps_scanned(&self, pages: u64, buffer: u64) -> bool {
+        pages as f64 <= buffer as f64 * self.scan_keeps.value / 100.0
     }
 
     /// Rows of so many bytes in a page, at least one.
@@ -161,6 +198,11 @@ impl Engine {
             ("checkpoint", &self.checkpoint),
             ("checkpoint_spread", &self.checkpoint_spread),
             ("writes", &self.writes),
+            ("read_ahead", &self.read_ahead),
+            ("read_ahead_depth", &self.read_ahead_depth),
+            ("scan_keeps", &self.scan_keeps),
+            ("shared_scans", &self.shared_scans),
+            ("prefetch", &self.prefetch),
         ];
         all.map(|(name, number)| (name, number.kind, number.source.as_str())).to_vec()
     }

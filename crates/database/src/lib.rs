@@ -12,6 +12,7 @@
 //! | [`mod@run`] | users of a host who run transactions against volumes, in a world's time |
 //! | [`storage`] | objects and log on volumes |
 //! | `pages` | the buffer at work: reads, writes behind, checkpoints |
+//! | `scan` | scans: large reads of pages in order, and scans that join |
 //! | `log` | commits that are written together |
 //! | [`host`] | cores and processor time |
 //! | [`station`] | servers that are busy until a time |
@@ -27,6 +28,7 @@ pub mod layout;
 mod log;
 mod pages;
 pub mod run;
+mod scan;
 pub mod script;
 pub mod station;
 pub mod storage;

@@ -8,6 +8,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::rc::Rc;
 
 use tier0_block::BlockTarget;
@@ -94,6 +95,11 @@ impl<T: BlockTarget + 'static> Pages<T> {
         self.buffer.borrow().holds(page) && !self.loading.borrow().contains_key(&page)
     }
 
+    /// Whether a page is neither in memory nor on its way there.
+    pub(crate) fn is_absent(&self, page: u64) -> bool {
+        !self.buffer.borrow().holds(page)
+    }
+
     /// Has a page in memory, and changes it where `log` says where the record of the change ends.
     pub(crate) async fn touch(&self, page: u64, kind: TouchKind, log: Option<u64>) -> Result<Had, IoError> {
         let mut had = Had::InMemory;
@@ -119,20 +125,13 @@ impl<T: BlockTarget + 'static> Pages<T> {
             if must_read {
                 self.loading.borrow_mut().insert(page, Rc::new(Notify::new()));
             }
-            if let Some(gone) = evicted {
-                self.leaving.set(self.leaving.get() + 1);
-                self.victims.borrow_mut().push_back(gone);
-                self.work.notify_all();
-            }
+            self.give_way(evicted);
             if access != Access::Hit {
-                while self.leaving.get() > self.reserve {
-                    self.room.wait().await;
-                    self.check()?;
-                }
+                self.until_room().await?;
             }
             if must_read {
                 had = Had::Read;
-                let result = self.storage.read(page).await;
+                let result = self.storage.read(page, 1).await;
                 if let Some(waiting) = self.loading.borrow_mut().remove(&page) {
                     waiting.notify_all();
                 }
@@ -148,6 +147,51 @@ impl<T: BlockTarget + 'static> Pages<T> {
             }
             return Ok(had);
         }
+    }
+
+    /// Reads a page that will be touched, meanwhile.
+    pub(crate) fn read_ahead(self: &Rc<Self>, page: u64) {
+        let pages = self.clone();
+        // The page's own touch fails where this fails.
+        let read = async move { _ = pages.touch(page, TouchKind::Read, None).await };
+        self.world.spawn(read).detach();
+    }
+
+    /// Takes pages in that a scan has read.
+    pub(crate) async fn bring_in(&self, range: Range<u64>) -> Result<(), IoError> {
+        for page in range {
+            if self.loading.borrow().contains_key(&page) {
+                continue;
+            }
+            let access = self.buffer.borrow_mut().access(page);
+            match access {
+                Access::Hit => continue,
+                Access::Back { evicted } => {
+                    self.leaving.set(self.leaving.get() - 1);
+                    self.give_way(evicted);
+                }
+                Access::Miss { evicted } => self.give_way(evicted),
+            }
+            self.until_room().await?;
+        }
+        Ok(())
+    }
+
+    /// A dirty page gave way, and waits for a writer.
+    fn give_way(&self, evicted: Option<u64>) {
+        let Some(gone) = evicted else { return };
+        self.leaving.set(self.leaving.get() + 1);
+        self.victims.borrow_mut().push_back(gone);
+        self.work.notify_all();
+    }
+
+    /// Waits while too many pages are on their way out.
+    async fn until_room(&self) -> Result<(), IoError> {
+        while self.leaving.get() > self.reserve {
+            self.room.wait().await;
+            self.check()?;
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), IoError> {

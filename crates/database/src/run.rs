@@ -19,6 +19,7 @@ use crate::host::{Host, HostSpec};
 use crate::layout::{Layout, Scale};
 use crate::log::Log;
 use crate::pages::{Had, Pages};
+use crate::scan::Scans;
 use crate::script::{Script, TouchKind};
 use crate::storage::{Placement, Storage, TooSmall, Transfers, VolumeIo};
 use crate::sweep::{Run, home_of};
@@ -72,6 +73,8 @@ const PARTS: usize = 20;
 const MEASURED_MIN: Nanos = Nanos::from_millis(500);
 /// How often a warm-up is looked at.
 const LOOKS: u64 = 20;
+/// Bytes to which a workload's time of a scan belongs.
+const SCAN_UNIT: f64 = 8192.0;
 /// The 97.5th percentile of Student's t with one degree of freedom less.
 const STUDENT_975: f64 = 2.093;
 
@@ -94,7 +97,7 @@ pub struct DatabaseReport {
     pub p95_ms: f64,
     /// The share of the cores' time that was used.
     pub cpu: f64,
-    /// Page reads for each transaction.
+    /// Reads for each transaction; those of a scan carry several pages.
     pub reads: f64,
     /// Page writes for each transaction; one can carry several pages.
     pub writes: f64,
@@ -175,6 +178,7 @@ struct Shared<T> {
     script: RefCell<Script>,
     pages: Rc<Pages<T>>,
     log: Rc<Log<T>>,
+    scans: Scans<T>,
     host: Host,
     /// Processor time of a touch.
     touch: Nanos,
@@ -207,13 +211,18 @@ pub async fn run<T: BlockTarget + 'static>(
     let touches = warm(&spec, &mut script, &mut buffer, &storage, &hooks, seed);
     let engine = &spec.engine;
     let log = Rc::new(Log::new(&storage, engine.log_block.value as u64, engine.log_write.value as u64));
+    let buffer_pages = buffer.capacity();
     let pages = Rc::new(Pages::new(world, engine, &storage, &log, buffer));
+    let scan_page = Nanos((spec.workload.scan_us * 1e3 * layout.page.0 as f64 / SCAN_UNIT) as u64);
+    let costs = (buffer_pages, scan_page, spec.host.io);
+    let scans = Scans::new(world, engine, &storage, &pages, &layout, costs);
     let kinds = spec.workload.transactions.len();
     let shared = Rc::new(Shared {
         world: world.clone(),
         script: RefCell::new(script),
         pages: pages.clone(),
         log: log.clone(),
+        scans,
         host: Host::new(world, &spec.host),
         touch: Nanos((spec.host.transaction.0 as f64 / touches.max(1.0)) as u64),
         meter: RefCell::new(Meter::new(kinds)),
@@ -264,10 +273,15 @@ fn warm<T: BlockTarget>(
     let layout = script.layout().clone();
     let mut random = Random::new(seed, WARM_STREAM);
     let users = u64::from(spec.users);
-    let mut run = Run { script, buffer, random: &mut random, users, touches: Vec::new() };
+    let engine = &spec.engine;
+    let mut run = Run { script, engine, buffer, random: &mut random, users, touches: Vec::new(), scanned: 0 };
     run.warm();
-    let mut touches = 0u64;
-    (0..TOUCHES_COUNTED).for_each(|_| run.transaction(&mut |_, _| touches += 1));
+    let (mut touches, mut counted) = (0u64, 0u64);
+    let scanned = run.scanned + run.buffer.capacity();
+    while counted < TOUCHES_COUNTED && run.scanned < scanned {
+        run.transaction(&mut |_, _| touches += 1);
+        counted += 1;
+    }
     let tell = |page: u64| {
         let (volume, lba, sectors) = storage.place_of(page);
         (hooks.missed)(volume, lba, sectors);
@@ -277,7 +291,8 @@ fn warm<T: BlockTarget>(
     }
     let wanted = (2 * hooks.caches.0 / layout.page.0).min(MISSES_MAX);
     let (mut missed, mut tries) = (0, 0);
-    while missed < wanted && tries < 10 * wanted {
+    let scanned = run.scanned + run.buffer.capacity();
+    while missed < wanted && tries < 10 * wanted && run.scanned < scanned {
         tries += 1;
         run.transaction(&mut |page, access| {
             if let Access::Miss { .. } = access {
@@ -286,7 +301,7 @@ fn warm<T: BlockTarget>(
             }
         });
     }
-    touches as f64 / TOUCHES_COUNTED as f64
+    touches as f64 / counted as f64
 }
 
 /// The most pages that are missed to warm the caches below.
@@ -337,8 +352,31 @@ impl<T: BlockTarget + 'static> Shared<T> {
         let mut owed = Nanos::ZERO;
         let mut commit = None;
         let per_change = self.spec.engine.log_per_change.value as u64;
-        let (count, mut hits) = (touches.len() as u64, 0);
-        for touch in touches {
+        let depth = self.spec.engine.prefetch.value as usize;
+        let (mut count, mut hits) = (0, 0);
+        // Touches before this one have been looked at, and what they lack is being read.
+        let mut ahead = 0;
+        for (place, touch) in touches.iter().enumerate() {
+            if let TouchKind::Scan(pages) = touch.kind {
+                self.host.work(std::mem::take(&mut owed).saturating_add(self.touch)).await;
+                self.scans.run(touch.page, pages, &self.host).await?;
+                continue;
+            }
+            count += 1;
+            if touch.is_listed && depth > 1 {
+                let listed = touches[place..].iter().take(depth).take_while(|touch| touch.is_listed).count();
+                let from = ahead.max(place);
+                ahead = ahead.max(place + listed);
+                for next in &touches[from..ahead] {
+                    if self.pages.is_absent(next.page) {
+                        owed = owed.saturating_add(self.spec.host.io);
+                        self.host.work(std::mem::take(&mut owed)).await;
+                        self.pages.read_ahead(next.page);
+                    } else {
+                        hits += 1;
+                    }
+                }
+            }
             owed = owed.saturating_add(self.touch);
             if touch.kind != TouchKind::Read {
                 commit = Some(self.log.append(per_change));
@@ -346,12 +384,14 @@ impl<T: BlockTarget + 'static> Shared<T> {
             let changed = commit.filter(|_| touch.kind != TouchKind::Read);
             let waits = !self.pages.is_in_memory(touch.page);
             if waits {
-                owed = owed.saturating_add(self.spec.host.io);
+                if place >= ahead {
+                    owed = owed.saturating_add(self.spec.host.io);
+                }
                 self.host.work(std::mem::take(&mut owed)).await;
             }
             match self.pages.touch(touch.page, touch.kind, changed).await? {
-                Had::InMemory => hits += 1,
-                Had::Read => {}
+                Had::InMemory if place >= ahead => hits += 1,
+                Had::InMemory | Had::Read => {}
             }
         }
         if commit.is_some() {

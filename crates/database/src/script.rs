@@ -6,7 +6,7 @@
 use tier0_world::Random;
 
 use crate::layout::Layout;
-use crate::workload::{Act, At, Drawn, Law, Step, Workload};
+use crate::workload::{Act, Among, At, Drawn, Law, Step, Workload};
 
 /// One page that a transaction touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Touch {
     pub page: u64,
     /// What is done to it.
     pub kind: TouchKind,
+    /// It belongs to a list of rows that is known before they are needed.
+    pub is_listed: bool,
 }
 
 /// What is done to a page.
@@ -26,6 +28,8 @@ pub enum TouchKind {
     Update,
     /// A row is the first of a new page, which nothing has to be read for.
     Create,
+    /// So many pages of an object are read from this one on, in order.
+    Scan(u64),
 }
 
 /// What has grown in a database.
@@ -48,13 +52,15 @@ pub struct Script {
     layout: Layout,
     /// By object, of those that grow.
     grown: Vec<Option<Grown>>,
-    /// Laws of dimensions, made at their first draw. There are few.
-    laws: Vec<(usize, Law, Drawn)>,
+    /// Laws over numbers of values, made at their first draw. There are few.
+    laws: Vec<(u64, Law, Drawn)>,
     /// Chosen values, by dimension.
     values: Vec<u64>,
     /// The chosen sequence number.
     sequence: u64,
     home: u64,
+    /// The steps are those of a list.
+    in_list: bool,
 }
 
 impl Script {
@@ -78,6 +84,7 @@ impl Script {
             values: vec![0; workload.dimensions.len()],
             sequence: 0,
             home: 0,
+            in_list: false,
             workload: workload.clone(),
             layout: layout.clone(),
         }
@@ -128,10 +135,15 @@ impl Script {
     fn act(&mut self, act: &Act, random: &mut Random, touches: &mut Vec<Touch>) {
         match act {
             Act::Pick { dimension, law } => self.values[*dimension] = self.draw(*dimension, *law, random),
-            Act::PickSequence { object, back } => {
+            Act::PickSequence { object, among: Among::Newest(back) } => {
                 let partition = self.partition(*object) as usize;
                 let tail = self.grown_of(*object).tails[partition] / self.per_sequence(*object);
                 self.sequence = tail.saturating_sub(1 + random.below(*back));
+            }
+            Act::PickSequence { object, among: Among::All { law, group } } => {
+                let numbers = self.layout.objects[*object].rows / self.per_sequence(*object);
+                let drawn = self.draw_of(numbers.div_ceil(*group), *law, 0, random);
+                self.sequence = (drawn * group + random.below(*group)).min(numbers.saturating_sub(1));
             }
             Act::Touch { object, update, rows, at } => self.touch(*object, *update, *rows, *at, touches),
             Act::Append { object } => self.append(*object, touches),
@@ -146,9 +158,17 @@ impl Script {
                 self.sequence = taken;
                 self.touch(*object, true, 1, At::Sequence, touches);
             }
-            Act::Repeat { least, most, steps } => {
+            Act::Repeat { least, most, within, is_list, steps } => {
                 let times = least + random.below(most - least + 1);
-                (0..times).for_each(|_| self.steps(steps, random, touches));
+                let (from, in_list) = (self.sequence, self.in_list);
+                self.in_list |= is_list;
+                for _ in 0..times {
+                    if let Some(within) = within {
+                        self.sequence = from + random.below(*within);
+                    }
+                    self.steps(steps, random, touches);
+                }
+                self.in_list = in_list;
             }
             Act::Each { dimension, steps } => {
                 for value in 0..self.layout.sizes[*dimension] {
@@ -175,19 +195,28 @@ impl Script {
                     self.steps(steps, random, touches);
                 }
             }
+            Act::Scan { object, share } => {
+                let placed = &self.layout.objects[*object];
+                let pages = ((placed.pages as f64 * share) as u64).clamp(1, placed.pages.max(1));
+                let page = placed.first_page + random.below(placed.pages.max(1) - pages + 1);
+                touches.push(Touch { page, kind: TouchKind::Scan(pages), is_listed: false });
+            }
         }
     }
 
     fn draw(&mut self, dimension: usize, law: Law, random: &mut Random) -> u64 {
-        let known = self.laws.iter().position(|(of, known, _)| (*of, *known) == (dimension, law));
-        let place = known.unwrap_or_else(|| {
-            self.laws.push((dimension, law, law.over(self.layout.sizes[dimension])));
-            self.laws.len() - 1
-        });
-        let drawn = &self.laws[place].2;
         // Beside the home, a dimension's own value is what others are compared with.
         let own = if dimension == 0 { self.home } else { self.values[dimension] };
-        drawn.draw(random, own)
+        self.draw_of(self.layout.sizes[dimension], law, own, random)
+    }
+
+    fn draw_of(&mut self, values: u64, law: Law, own: u64, random: &mut Random) -> u64 {
+        let known = self.laws.iter().position(|(of, known, _)| (*of, *known) == (values, law));
+        let place = known.unwrap_or_else(|| {
+            self.laws.push((values, law, law.over(values)));
+            self.laws.len() - 1
+        });
+        self.laws[place].2.draw(random, own)
     }
 
     /// The number of the chosen values of an object's key.
@@ -219,7 +248,7 @@ impl Script {
         for row in first..first + rows {
             let (page, _) = placed.page_of(partition, row);
             if last != Some(page) {
-                touches.push(Touch { page, kind });
+                touches.push(Touch { page, kind, is_listed: self.in_list });
                 last = Some(page);
             }
         }
@@ -237,6 +266,7 @@ impl Script {
             grown.kept[slot] = value;
         }
         let (page, is_first) = self.layout.objects[object].page_of(partition, tail);
-        touches.push(Touch { page, kind: if is_first { TouchKind::Create } else { TouchKind::Update } });
+        let kind = if is_first { TouchKind::Create } else { TouchKind::Update };
+        touches.push(Touch { page, kind, is_listed: false });
     }
 }

@@ -156,10 +156,10 @@ impl<T: BlockTarget> Storage<T> {
         (volume, lba, u64::from(sectors))
     }
 
-    /// Reads a page.
-    pub(crate) async fn read(&self, page: u64) -> Result<(), IoError> {
-        let object = self.layout.object_of(page);
-        let (volume, lba, sectors) = self.place(object, page, 1);
+    /// Reads pages that lie side by side in a piece.
+    pub(crate) async fn read(&self, first: u64, pages: u64) -> Result<(), IoError> {
+        let object = self.layout.object_of(first);
+        let (volume, lba, sectors) = self.place(object, first, pages);
         let began = self.world.now();
         let (result, _) = self.volumes[volume].read(lba, self.world.buffer(sectors)).await;
         result?;

@@ -1,4 +1,5 @@
-//! A page buffer under a workload, without time: what a transaction reads and writes as a function of the buffer's size.
+//! A page buffer under a workload, without time: what a transaction reads and writes as a function of the buffer's size. Scans
+//! take their pages through it, and are not counted.
 
 use tier0_policy::PolicyKind;
 use tier0_world::Random;
@@ -40,8 +41,15 @@ pub fn sweep(
     let mut script = Script::new(workload, &layout);
     let mut buffer = Buffer::new(buffer_pages, PolicyKind::Lru);
     let mut random = Random::new(seed, 0);
-    let mut run =
-        Run { script: &mut script, buffer: &mut buffer, random: &mut random, users, touches: Vec::new() };
+    let mut run = Run {
+        script: &mut script,
+        engine,
+        buffer: &mut buffer,
+        random: &mut random,
+        users,
+        touches: Vec::new(),
+        scanned: 0,
+    };
     run.warm();
     let mut counts =
         SweepCounts { reads_by_object: vec![0.0; layout.objects.len()], ..SweepCounts::default() };
@@ -82,11 +90,14 @@ const STEADY_WINDOWS: u32 = 3;
 /// Transactions on a buffer.
 pub(crate) struct Run<'a> {
     pub(crate) script: &'a mut Script,
+    pub(crate) engine: &'a Engine,
     pub(crate) buffer: &'a mut Buffer,
     pub(crate) random: &'a mut Random,
     /// How many; each has a home.
     pub(crate) users: u64,
     pub(crate) touches: Vec<Touch>,
+    /// Pages that scans have taken through the buffer.
+    pub(crate) scanned: u64,
 }
 
 impl Run<'_> {
@@ -95,12 +106,14 @@ impl Run<'_> {
         let window = WINDOW.max(self.buffer.capacity() / 20);
         let (mut all, mut before, mut steady, mut done) = (0, u64::MAX, 0, 0);
         while all < self.buffer.capacity() * TURNOVERS && steady < STEADY_WINDOWS {
-            let mut misses = 0;
-            for _ in 0..window {
+            let (mut misses, mut left) = (0, window);
+            let scanned = self.scanned + TURNOVERS * self.buffer.capacity();
+            while left > 0 && self.scanned < scanned {
                 self.transaction(&mut |_, access| misses += u64::from(matches!(access, Access::Miss { .. })));
+                left -= 1;
             }
             steady = if misses as f64 >= before as f64 * STEADY { steady + 1 } else { 0 };
-            (all, before, done) = (all + misses, misses, done + window);
+            (all, before, done) = (all + misses, misses, done + window - left);
         }
         done
     }
@@ -113,6 +126,11 @@ impl Run<'_> {
         let home = home_of(user, self.users, self.script.layout().sizes[0]);
         self.script.run(kind, home, self.random, &mut self.touches);
         for touch in &self.touches {
+            if let TouchKind::Scan(pages) = touch.kind {
+                self.scanned += scan(self.script.layout(), self.engine, self.buffer, touch.page, pages);
+                on(touch.page, Access::Hit);
+                continue;
+            }
             let access = match touch.kind {
                 TouchKind::Create => match self.buffer.access(touch.page) {
                     Access::Miss { evicted } => Access::Back { evicted },
@@ -129,6 +147,21 @@ impl Run<'_> {
             }
         }
     }
+}
+
+/// Takes the pages of a scan through a buffer, if it keeps them, and returns how many it took.
+fn scan(layout: &Layout, engine: &Engine, buffer: &mut Buffer, first: u64, pages: u64) -> u64 {
+    if !engine.keeps_scanned(layout.objects[layout.object_of(first)].pages, buffer.capacity()) {
+        return 0;
+    }
+    for page in first..first + pages {
+        if let Access::Miss { evicted: Some(gone) } | Access::Back { evicted: Some(gone) } =
+            buffer.access(page)
+        {
+            buffer.gather(gone, 1, gone..gone + 1);
+        }
+    }
+    pages
 }
 
 /// The home of a user: users are spread evenly over the homes.

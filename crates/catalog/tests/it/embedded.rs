@@ -281,6 +281,6 @@ fn an_unknown_id_brings_those_that_resemble_it() {
     let error = catalog.rows("efd-73gb@sizing").expect_err("there is none").to_string();
     assert_eq!(
         error,
-        "\"efd-73gb\" has no calibration \"sizing\"; available: datasheet, array-sizing, cx4-oracle"
+        "\"efd-73gb\" has no calibration \"sizing\"; available: datasheet, array-sizing, cx4-mixed, cx4-oracle"
     );
 }

@@ -74,7 +74,7 @@ rated_read_iops = { value = 6600, unit = "IOPS", kind = "measured", source = "ou
     };
     assert_eq!((spec.calibration.as_str(), spec.parameters.controller_read_us.value), ("ours", 150.0));
     let names: Vec<&str> = spec.calibrations().map(|(name, _)| name).collect();
-    assert_eq!(names, ["datasheet", "array-sizing", "cx4-oracle", "ours"]);
+    assert_eq!(names, ["datasheet", "array-sizing", "cx4-mixed", "cx4-oracle", "ours"]);
 }
 
 /// A file with one amended parameter of nl-7k2, written as given, on line 6.

@@ -7,7 +7,7 @@ use tier0_toml::Misread;
 
 use super::file::{ObjectSection, StepSection, WorkloadFile};
 use super::law::Law;
-use super::{Act, At, Changes, Dimension, Growth, Object, Size, Step, Transaction, Workload};
+use super::{Act, Among, At, Changes, Dimension, Growth, Object, Size, Step, Transaction, Workload};
 
 /// A workload that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -48,6 +48,9 @@ pub enum WorkloadError {
 const DEPTH_MAX: usize = 8;
 /// The most rows that a step touches, and the most repetitions of it.
 const TIMES_MAX: u64 = 100_000;
+
+/// The most sequence numbers among which one is chosen, and the most of a group.
+const NUMBERS_MAX: u64 = 1_000_000_000;
 
 /// The names of a workload while it is checked.
 struct Names<'a> {
@@ -141,7 +144,20 @@ fn check(file: &WorkloadFile) -> Result<Workload, Wrong> {
     }
     let headline = transactions.iter().position(|transaction| transaction.name == file.headline);
     let missing = || ("headline".to_owned(), format!("{:?} is no transaction; name one", file.headline));
+    let scans = file.transaction.iter().any(|section| has_scan(&section.steps));
+    let scan_us = match &file.scan_us {
+        Some(time) if (0.0..=1e6).contains(&time.value) => {
+            sources.push(("scan_us".to_owned(), time.kind, time.source.clone()));
+            time.value
+        }
+        Some(_) => return Err(("scan_us".into(), "is out of range; use 0 to 1000000".into())),
+        None if scans => {
+            return Err(("scan_us".into(), "is missing, and a transaction scans; add it".into()));
+        }
+        None => 0.0,
+    };
     Ok(Workload {
+        scan_us,
         id: file.id.clone(),
         title: file.title.clone(),
         description: file.description.clone(),
@@ -210,10 +226,11 @@ fn step(section: &StepSection, names: &mut Names, depth: usize) -> Result<Step, 
         &section.repeat,
         &section.each,
         &section.recall,
+        &section.scan,
     ];
     if verbs.iter().filter(|verb| verb.is_some()).count() != 1 {
         return Err("has a step without exactly one of pick, pick_sequence, read, update, append, take, repeat, each, \
-                    recall; write one step for each"
+                    recall, scan; write one step for each"
             .into());
     }
     let probability = section.percent.unwrap_or(100.0) / 100.0;
@@ -225,7 +242,19 @@ fn step(section: &StepSection, names: &mut Names, depth: usize) -> Result<Step, 
         Act::Pick { dimension: names.dimension(name)?, law: names.law(section.by.as_deref())? }
     } else if let Some(name) = &section.pick_sequence {
         let object = names.growing(name)?;
-        Act::PickSequence { object, back: times(section.back.unwrap_or(1), "back")? }
+        let among = match (&section.by, section.back) {
+            (None, back) => Among::Newest(numbers(back.unwrap_or(1), "back")?),
+            (Some(by), None) => {
+                Among::All { law: names.law(Some(by))?, group: numbers(section.group.unwrap_or(1), "group")? }
+            }
+            (Some(_), Some(_)) => {
+                return Err(
+                    "has a pick_sequence with back and by; choose among the newest, or among all by a law"
+                        .into(),
+                );
+            }
+        };
+        Act::PickSequence { object, among }
     } else if let Some(name) = section.read.as_ref().or(section.update.as_ref()) {
         let at = match section.at.as_deref() {
             None | Some("key") => At::Key,
@@ -260,9 +289,16 @@ fn step(section: &StepSection, names: &mut Names, depth: usize) -> Result<Step, 
         if least > most || most > TIMES_MAX {
             return Err(wrong());
         }
-        Act::Repeat { least, most, steps: inner(names)? }
+        let within = section.within.map(|count| numbers(count, "within")).transpose()?;
+        Act::Repeat { least, most, within, is_list: section.list, steps: inner(names)? }
     } else if let Some(name) = &section.each {
         Act::Each { dimension: names.dimension(name)?, steps: inner(names)? }
+    } else if let Some(name) = &section.scan {
+        let share = section.share.unwrap_or(1.0);
+        if !(share > 0.0 && share <= 1.0) {
+            return Err("has a scan with a share out of range; use more than 0, at most 1".into());
+        }
+        Act::Scan { object: names.object(name)?, share }
     } else {
         let name = section.recall.as_ref().expect("one of the verbs");
         let object = names.growing(name)?;
@@ -283,10 +319,21 @@ fn step(section: &StepSection, names: &mut Names, depth: usize) -> Result<Step, 
     Ok(Step { probability, act })
 }
 
+fn has_scan(sections: &[StepSection]) -> bool {
+    sections.iter().any(|section| section.scan.is_some() || has_scan(&section.steps))
+}
+
 fn times(count: u64, field: &str) -> Result<u64, String> {
     match count {
         1..=TIMES_MAX => Ok(count),
         _ => Err(format!("has a {field} out of range; use 1 to {TIMES_MAX}")),
+    }
+}
+
+fn numbers(count: u64, field: &str) -> Result<u64, String> {
+    match count {
+        1..=NUMBERS_MAX => Ok(count),
+        _ => Err(format!("has a {field} out of range; use 1 to {NUMBERS_MAX}")),
     }
 }
 

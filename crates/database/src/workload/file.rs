@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tier0_catalog::SourceKind;
+use tier0_catalog::{Parameter, SourceKind};
 
 /// The file.
 #[derive(Clone, Debug, Deserialize)]
@@ -16,6 +16,8 @@ pub(super) struct WorkloadFile {
     pub(super) unit: String,
     /// The transaction whose commits are the benchmark's own measure.
     pub(super) headline: String,
+    /// Processor time for 8 KiB that a scan reads, in microseconds.
+    pub(super) scan_us: Option<Parameter<f64>>,
     /// Laws by name, which a study may replace.
     #[serde(default)]
     pub(super) choice: BTreeMap<String, ChoiceSection>,
@@ -94,9 +96,15 @@ pub(super) struct StepSection {
     pub(super) repeat: Option<String>,
     pub(super) each: Option<String>,
     pub(super) recall: Option<String>,
+    pub(super) scan: Option<String>,
     // What belongs to them.
     pub(super) by: Option<String>,
     pub(super) back: Option<u64>,
+    pub(super) group: Option<u64>,
+    pub(super) within: Option<u64>,
+    #[serde(default)]
+    pub(super) list: bool,
+    pub(super) share: Option<f64>,
     pub(super) at: Option<String>,
     pub(super) rows: Option<u64>,
     pub(super) percent: Option<f64>,

@@ -41,6 +41,8 @@ pub struct Workload {
     pub objects: Vec<Object>,
     /// Transactions.
     pub transactions: Vec<Transaction>,
+    /// Processor time for 8 KiB that a scan reads, in microseconds.
+    pub scan_us: f64,
     /// Laws that a study may replace, by name.
     pub choices: BTreeMap<String, Law>,
     /// Where each number comes from: of what, how it is known, the source.
@@ -135,12 +137,12 @@ pub enum Act {
         /// How.
         law: Law,
     },
-    /// Chooses one of the newest sequence numbers of an object's partition.
+    /// Chooses a sequence number of an object's partition.
     PickSequence {
         /// The object that grows.
         object: usize,
-        /// Of so many.
-        back: u64,
+        /// Which.
+        among: Among,
     },
     /// Reads rows, or changes them.
     Touch {
@@ -169,6 +171,10 @@ pub enum Act {
         least: u64,
         /// At most.
         most: u64,
+        /// Each time for one of so many sequence numbers from the chosen one on.
+        within: Option<u64>,
+        /// The rows are known before they are needed, so that an engine can read them ahead.
+        is_list: bool,
         /// What.
         steps: Vec<Step>,
     },
@@ -190,6 +196,27 @@ pub enum Act {
         /// What.
         steps: Vec<Step>,
     },
+    /// Reads a part of an object in the order of its pages.
+    Scan {
+        /// The object.
+        object: usize,
+        /// The part, more than 0 to 1; where it begins is drawn.
+        share: f64,
+    },
+}
+
+/// Among which sequence numbers one is chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Among {
+    /// So many of the newest, each alike.
+    Newest(u64),
+    /// All that there were at first.
+    All {
+        /// How a group is chosen.
+        law: Law,
+        /// Numbers of a group, each alike.
+        group: u64,
+    },
 }
 
 /// Which rows of an object a step touches.
@@ -204,8 +231,14 @@ pub enum At {
 }
 
 /// The workloads that the program carries.
-const EMBEDDED: &[(&str, &str)] =
-    &[("catalog/workloads/order-entry.toml", include_str!("../../../../catalog/workloads/order-entry.toml"))];
+const EMBEDDED: &[(&str, &str)] = &[
+    ("catalog/workloads/order-entry.toml", include_str!("../../../../catalog/workloads/order-entry.toml")),
+    ("catalog/workloads/brokerage.toml", include_str!("../../../../catalog/workloads/brokerage.toml")),
+    (
+        "catalog/workloads/decision-support.toml",
+        include_str!("../../../../catalog/workloads/decision-support.toml"),
+    ),
+];
 
 impl Workload {
     /// The workload of a name, with what a study says otherwise.

@@ -38,6 +38,7 @@ impl Workload {
             transactions: Vec::new(),
             choices: Default::default(),
             sources: Vec::new(),
+            scan_us: 0.0,
         };
         let mut steps = Vec::new();
         for own in objects {
@@ -96,7 +97,13 @@ const ONE_ROW: f64 = 0.6;
 /// Steps that are taken so many times on average.
 fn times(count: f64, steps: Vec<Step>) -> Vec<Step> {
     let whole = count.floor();
-    let repeat = |times: u64| Act::Repeat { least: times, most: times, steps: steps.clone() };
+    let repeat = |times: u64| Act::Repeat {
+        least: times,
+        most: times,
+        within: None,
+        is_list: false,
+        steps: steps.clone(),
+    };
     let always = (whole > 0.0).then(|| Step { probability: 1.0, act: repeat(whole as u64) });
     let rest = (count > whole).then(|| Step { probability: count - whole, act: repeat(1) });
     always.into_iter().chain(rest).collect()

@@ -13,10 +13,7 @@ use tier0_policy::PolicyKind;
 use tier0_units::{ByteCount, Nanos};
 use tier0_world::{PayloadWidth, VirtualRuntime};
 
-use crate::station::Station;
-
-/// Servers of a volume at which no request waits for another.
-const UNLIMITED: u64 = u64::MAX >> 1;
+use crate::station::{Station, UNLIMITED};
 
 struct Plan {
     seed: u64,
@@ -25,11 +22,23 @@ struct Plan {
     data: Nanos,
     log: Nanos,
     checkpoint_ms: f64,
+    /// Orders scan the items and mark their lines as a list.
+    scans: bool,
 }
 
 /// Runs order entry in two warehouses; the model itself panics where a page would be written before its log.
 fn database(plan: &Plan) -> DatabaseReport {
-    let workload = Workload::find("order-entry", &Changes::default()).expect("it is embedded");
+    let mut text = include_str!("../../../../catalog/workloads/order-entry.toml").to_owned();
+    if plan.scans {
+        let scan_us = "scan_us = { value = 41, unit = \"us\", kind = \"assumed\", source = \"a test\" }\n";
+        text = scan_us.to_owned()
+            + &text.replacen("{ read = \"warehouse\" }", "{ scan = \"item\" }", 1).replacen(
+                "repeat = \"5..15\"",
+                "list = true, repeat = \"5..15\"",
+                1,
+            );
+    }
+    let workload = Workload::parse(&text, "order-entry.toml", &Changes::default()).expect("a sound workload");
     let mut engine = Engine::find("sql-server-2008").expect("it is embedded");
     engine.checkpoint.value = plan.checkpoint_ms;
     let objects = workload.objects.len();
@@ -73,9 +82,10 @@ proptest! {
         data_us in 20u64..8000,
         log_us in 20u64..20_000,
         checkpoint_ms in 100f64..1500.0,
+        scans: bool,
     ) {
         let (data, log) = (Nanos::from_micros(data_us), Nanos::from_micros(log_us));
-        let report = database(&Plan { seed, buffer_pages, users, data, log, checkpoint_ms });
+        let report = database(&Plan { seed, buffer_pages, users, data, log, checkpoint_ms, scans });
         prop_assert!(report.per_s > 0.0);
         prop_assert!(report.writes > 0.0, "{report:?}");
     }
@@ -90,6 +100,7 @@ fn commits_that_wait_together_are_written_together() {
         data: Nanos::from_micros(50),
         log: Nanos::from_millis(5),
         checkpoint_ms: 1e6,
+        scans: false,
     };
     let (one, many) = (database(&plan(1)), database(&plan(32)));
     // 92 % of the transactions commit, and each waits for a write of 5 ms; 32 of them share their writes.
@@ -106,6 +117,7 @@ fn a_seed_gives_the_same_run() {
         data: Nanos::from_millis(2),
         log: Nanos::from_micros(100),
         checkpoint_ms: 500.0,
+        scans: true,
     };
     let (first, second) = (database(&plan()), database(&plan()));
     assert_eq!(format!("{first:?}"), format!("{second:?}"));

@@ -30,7 +30,7 @@ fn pool(gib: f64, item: &str) -> SweepCounts {
     sweep(&workload, &engine("innodb"), &scale, pages, 80, 20_000, SEED)
 }
 
-fn assert_within(what: &str, found: f64, measured: f64, share: f64) {
+pub(crate) fn assert_within(what: &str, found: f64, measured: f64, share: f64) {
     let error = found / measured - 1.0;
     assert!(error.abs() <= share, "{what}: {found:.2}, measured {measured} ({:+.0} %)", error * 100.0);
 }

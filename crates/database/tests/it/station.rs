@@ -7,6 +7,9 @@ use tier0_units::{Lba, Nanos, SectorCount};
 use tier0_world::sync::Semaphore;
 use tier0_world::{Buf, BufMut, IoError, Random, World};
 
+/// Servers of a volume at which no request waits for another.
+pub(crate) const UNLIMITED: u64 = u64::MAX >> 1;
+
 pub(crate) struct Station {
     world: World,
     servers: Semaphore,

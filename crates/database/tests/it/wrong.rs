@@ -30,6 +30,17 @@ fn mistakes_are_named() {
         ("law = \"nurand 1023\"", "law = \"zipf -1\"", "choice.customer: \"zipf -1\" is no way to choose"),
         ("headline = \"new-order\"", "headline = \"newest\"", "\"newest\" is no transaction; name one"),
         ("row_bytes = 89", "row_byte = 89", "mine.toml:"),
+        (
+            "{ read = \"warehouse\" }",
+            "{ scan = \"stock\" }",
+            "scan_us: is missing, and a transaction scans; add it",
+        ),
+        (
+            "{ read = \"warehouse\" }",
+            "{ scan = \"stock\", share = 2 }",
+            "share out of range; use more than 0",
+        ),
+        ("back = 3000", "back = 3000, by = \"uniform\"", "with back and by; choose among the newest"),
     ] {
         let error = refused(old, new);
         assert!(error.contains(told), "{new}: {error}");
