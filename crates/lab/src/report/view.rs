@@ -56,7 +56,8 @@ impl RecordLine {
                 None => interval(judged.half_width),
                 Some([low, high]) => {
                     let width = interval(judged.half_width);
-                    format!("{width} {} to {}", format_number(low), format_number(high)).trim().to_owned()
+                    let between = if width.is_empty() { "" } else { ", " };
+                    format!("{width}{between}{} to {}", format_number(low), format_number(high))
                 }
             },
         }
