@@ -95,6 +95,11 @@ impl<T: BlockTarget + 'static> Pages<T> {
         self.buffer.borrow().holds(page) && !self.loading.borrow().contains_key(&page)
     }
 
+    /// How many pages the buffer holds.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.buffer.borrow().capacity()
+    }
+
     /// Whether a page is neither in memory nor on its way there.
     pub(crate) fn is_absent(&self, page: u64) -> bool {
         !self.buffer.borrow().holds(page)

@@ -19,7 +19,7 @@ use crate::host::{Host, HostSpec};
 use crate::layout::{Layout, Scale};
 use crate::log::Log;
 use crate::pages::{Had, Pages};
-use crate::scan::Scans;
+use crate::scan::{ScanCosts, Scans};
 use crate::script::{Script, TouchKind};
 use crate::storage::{Placement, Storage, TooSmall, Transfers, VolumeIo};
 use crate::sweep::{Run, home_of};
@@ -211,10 +211,9 @@ pub async fn run<T: BlockTarget + 'static>(
     let touches = warm(&spec, &mut script, &mut buffer, &storage, &hooks, seed);
     let engine = &spec.engine;
     let log = Rc::new(Log::new(&storage, engine.log_block.value as u64, engine.log_write.value as u64));
-    let buffer_pages = buffer.capacity();
     let pages = Rc::new(Pages::new(world, engine, &storage, &log, buffer));
     let scan_page = Nanos((spec.workload.scan_us * 1e3 * layout.page.0 as f64 / SCAN_UNIT) as u64);
-    let costs = (buffer_pages, scan_page, spec.host.io);
+    let costs = ScanCosts { page: scan_page, io: spec.host.io };
     let scans = Scans::new(world, engine, &storage, &pages, &layout, costs);
     let kinds = spec.workload.transactions.len();
     let shared = Rc::new(Shared {

@@ -31,14 +31,19 @@ pub(crate) struct Scans<T> {
     pages: Rc<Pages<T>>,
     layout: Layout,
     engine: Engine,
-    buffer: u64,
-    /// Processor time of a page.
-    page: Nanos,
-    /// Processor time of an I/O.
-    io: Nanos,
+    costs: ScanCosts,
     /// By object.
     joint: RefCell<BTreeMap<usize, Joint>>,
     next: Cell<u64>,
+}
+
+/// Processor times.
+#[derive(Clone, Copy)]
+pub(crate) struct ScanCosts {
+    /// Of a page.
+    pub(crate) page: Nanos,
+    /// Of an I/O.
+    pub(crate) io: Nanos,
 }
 
 /// What the scans of an object have in common.
@@ -69,19 +74,19 @@ impl Fetch {
 }
 
 impl<T: BlockTarget + 'static> Scans<T> {
-    /// Scans through a buffer of so many pages, with the processor times of a page and of an I/O.
+    /// Scans through a buffer.
     pub(crate) fn new(
         world: &World,
         engine: &Engine,
         storage: &Rc<Storage<T>>,
         pages: &Rc<Pages<T>>,
         layout: &Layout,
-        (buffer, page, io): (u64, Nanos, Nanos),
+        costs: ScanCosts,
     ) -> Scans<T> {
         let (world, storage, pages) = (world.clone(), storage.clone(), pages.clone());
         let (layout, engine) = (layout.clone(), engine.clone());
         let (joint, next) = (RefCell::default(), Cell::new(0));
-        Scans { world, storage, pages, layout, engine, buffer, page, io, joint, next }
+        Scans { world, storage, pages, layout, engine, costs, joint, next }
     }
 
     /// Reads so many pages from `first` on, and works on each.
@@ -102,7 +107,7 @@ impl<T: BlockTarget + 'static> Scans<T> {
             {
                 let (fetch, has_io) = self.fetch(object, read);
                 if has_io {
-                    owed = owed.saturating_add(self.io);
+                    owed = owed.saturating_add(self.costs.io);
                 }
                 under_way.push_back((read, fetch));
             }
@@ -113,7 +118,7 @@ impl<T: BlockTarget + 'static> Scans<T> {
             host.work(std::mem::take(&mut owed)).await;
             fetch.done().await?;
             let pages = self.range(object, read);
-            owed = Nanos(self.page.0 * (pages.end - pages.start));
+            owed = Nanos(self.costs.page.0 * (pages.end - pages.start));
         }
         self.leave(object, number);
         host.work(owed).await;
@@ -171,7 +176,7 @@ impl<T: BlockTarget + 'static> Scans<T> {
             fetch.done.set(Some(Ok(())));
             return (fetch, false);
         }
-        let keeps = self.engine.keeps_scanned(self.layout.objects[object].pages, self.buffer);
+        let keeps = self.engine.keeps_scanned(self.layout.objects[object].pages, self.pages.capacity());
         let (storage, pages, result) = (self.storage.clone(), self.pages.clone(), fetch.clone());
         let work = async move {
             let read = async {

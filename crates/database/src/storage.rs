@@ -39,13 +39,13 @@ impl Placement {
 
     /// Bytes that an object of so many pages takes on each of so many volumes.
     fn share(&self, pages: u64, page: ByteCount, volumes: usize) -> u64 {
-        self.at((pages * page.0).div_ceil(PIECE.0).div_ceil(volumes as u64))
+        byte_of((pages * page.0).div_ceil(PIECE.0).div_ceil(volumes as u64), self.spread)
     }
+}
 
-    /// The byte of an object on a volume at which its piece of this number there begins.
-    fn at(&self, piece: u64) -> u64 {
-        (piece as f64 * self.spread) as u64 * PIECE.0
-    }
+/// The byte of an object on a volume at which its piece of this number there begins.
+fn byte_of(piece: u64, spread: f64) -> u64 {
+    (piece as f64 * spread) as u64 * PIECE.0
 }
 
 /// A volume that is too small.
@@ -111,7 +111,7 @@ pub struct Storage<T> {
     layout: Layout,
     homes: Vec<Home>,
     log: (usize, u64, u64),
-    placement: Placement,
+    spread: f64,
     transfers: RefCell<Transfers>,
 }
 
@@ -146,8 +146,8 @@ impl<T: BlockTarget> Storage<T> {
             }
         }
         let transfers = RefCell::new(Transfers::none(layout.objects.len(), volumes.len()));
-        let (placement, layout) = (placement.clone(), layout.clone());
-        Ok(Storage { world: world.clone(), volumes, layout, homes, log, placement, transfers })
+        let (world, layout, spread) = (world.clone(), layout.clone(), placement.spread);
+        Ok(Storage { world, volumes, layout, homes, log, spread, transfers })
     }
 
     /// Where a page lies: the volume, the first sector, how many.
@@ -219,7 +219,7 @@ impl<T: BlockTarget> Storage<T> {
         let (piece, inside) = (byte / PIECE.0, byte % PIECE.0);
         let count = home.len() as u64;
         let (volume, begin) = home[(piece % count) as usize];
-        let at = begin + self.placement.at(piece / count) + inside;
+        let at = begin + byte_of(piece / count, self.spread) + inside;
         (volume, Lba(at / SECTOR_BYTES), (pages * self.layout.page.0 / SECTOR_BYTES) as u32)
     }
 

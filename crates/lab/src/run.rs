@@ -171,10 +171,10 @@ pub fn run(
     progress: &(dyn Fn(&RunProgress) + Sync),
 ) -> Result<StudyOutcome, LabError> {
     let runner = Runner::new(study, options, progress)?;
-    let fit = runner.fit(study, true)?;
+    let fit = runner.fit(study)?;
     let set = fitted(study, fit.as_ref())?;
     let mut found = runner.find_all(&set)?;
-    let bands = bands(study, &runner)?;
+    let bands = bands(study, fit.as_ref(), &runner)?;
     let of = |place: usize| found.get(&place);
     let records = study.figures.reported().map(|reported| {
         let id = format!("{}.{}", study.id, reported.id);
@@ -209,19 +209,34 @@ pub fn run(
     })
 }
 
-/// What each figure is under every other value of an assumption that is a band, by its id: fitted anew, then measured.
-fn bands(study: &Study, runner: &Runner<'_>) -> Result<Vec<BTreeMap<String, f64>>, LabError> {
+/// The figures that each alternative value of a band changes, by id. Parameters whose calibration figures it changes are fitted
+/// again.
+fn bands(
+    study: &Study,
+    fit: Option<&Fit>,
+    runner: &Runner<'_>,
+) -> Result<Vec<BTreeMap<String, f64>>, LabError> {
     let assumptions = study.assumptions.iter().filter(|assumption| assumption.is_band);
     let all: Vec<(&Assumption, &Variation)> =
         assumptions.flat_map(|one| one.variations.iter().map(move |variation| (one, variation))).collect();
-    let measures: Vec<_> = study.figures.reported().map(|reported| (reported.id, reported.measure)).collect();
     // Several at once, each on one thread.
     let find = |(_, variation): &(&Assumption, &Variation)| {
         let varied = study.varied(variation);
+        let (moved, parts) = study.moved(variation);
+        let measures: Vec<(&str, &Measure)> = study
+            .figures
+            .reported()
+            .map(|reported| (reported.id, reported.measure))
+            .filter(|(_, measure)| measure.needs_any(&moved))
+            .collect();
         let needed = places(measures.iter().map(|(_, measure)| *measure));
         let runner = runner.varied(variation, &varied, &needed)?;
         let runner = Runner { threads: 1, curves: false, repeats: false, ..runner };
-        let set = fitted(&varied, runner.fit(&varied, false)?.as_ref())?;
+        let mut set = fitted(&varied, fit)?;
+        for part in &parts {
+            let again = runner.fit_part(&varied, part, false)?;
+            set = set.with_values(part.values(&again))?;
+        }
         let found = runner.find_quietly(&set, &needed)?;
         let value = |(id, measure): &(&str, &Measure)| {
             Some(((*id).to_owned(), number(measure, &set, &|place| found.get(&place))?))
@@ -280,16 +295,17 @@ impl<'a> Runner<'a> {
         self.clock.elapsed()
     }
 
-    /// Fits a study's parameters: those that move no figure in common apart from each other. Without `profiles` it is not looked
-    /// how far they can be moved.
-    pub(crate) fn fit(&self, study: &Study, profiles: bool) -> Result<Option<Fit>, LabError> {
-        let mut parts = Vec::new();
+    /// Fits a study's parameters. Those that move no figure in common are fitted apart from each other.
+    pub(crate) fn fit(&self, study: &Study) -> Result<Option<Fit>, LabError> {
+        let mut fits = Vec::new();
         for part in study.fit_parts() {
-            parts.push(self.fit_part(study, &part, profiles)?);
+            let fit = self.fit_part(study, &part, true)?;
+            fits.push((part.parameters, fit));
         }
-        Ok(Fit::joined(parts, |name| study.parameters.iter().position(|known| known.name == name)))
+        Ok(Fit::joined(fits))
     }
 
+    /// Fits parameters that share figures. Without `profiles`, how far each can be moved is not determined.
     fn fit_part(&self, study: &Study, part: &FitPart, profiles: bool) -> Result<Fit, LabError> {
         let pick = |place: &usize| study.parameters[*place].clone();
         let parameters: Vec<FreeParameter> = part.parameters.iter().map(pick).collect();
@@ -404,9 +420,8 @@ impl<'a> Runner<'a> {
 
 /// The study with the fit's values set.
 pub(crate) fn fitted(study: &Study, fit: Option<&Fit>) -> Result<Study, LabError> {
-    let values: Option<Vec<f64>> = fit.map(|fit| fit.parameters.iter().map(|fitted| fitted.value).collect());
-    Ok(values
-        .map_or_else(|| Ok(study.clone()), |values| study.with_values(values.into_iter().enumerate()))?)
+    let values = fit.iter().flat_map(|fit| &fit.parameters).map(|fitted| fitted.value);
+    Ok(study.with_values(values.enumerate())?)
 }
 
 /// The places that measures need, in order.

@@ -72,7 +72,7 @@ pub fn sensitivity(
     progress: &(dyn Fn(&RunProgress) + Sync),
 ) -> Result<Sensitivity, LabError> {
     let runner = Runner::new(study, &RunOptions { curves: false, repeats: false, ..*options }, progress)?;
-    let fit = runner.fit(study, true)?;
+    let fit = runner.fit(study)?;
     let plain = fitted(study, fit.as_ref())?;
     let reported = study.figures.reported().filter(|reported| reported.published.is_some());
     let wanted: Vec<_> = reported.filter(|reported| !matches!(reported.measure, Measure::Order(_))).collect();
@@ -99,14 +99,19 @@ pub fn sensitivity(
     for (number, (assumption, variation)) in all.iter().enumerate() {
         let what = format!("{}: {}", assumption.what, variation.to);
         runner.tell(RunPhase::Varying, number, all.len(), what, None);
-        let after = runner.figures_of(study, fit.as_ref(), variation, &kept)?;
-        let change =
-            |(figure, after): (&BaseFigure, &Option<f64>)| after.map(|after| after / figure.value - 1.0);
+        let changed = study.changed(variation);
+        let moved: Vec<&Measure> =
+            kept.iter().copied().filter(|measure| measure.needs_any(&changed)).collect();
+        let mut after = runner.figures_of(study, fit.as_ref(), variation, &moved)?.into_iter();
+        let change = |(figure, measure): (&BaseFigure, &&Measure)| match measure.needs_any(&changed) {
+            true => after.next().flatten().map(|after| after / figure.value - 1.0),
+            false => Some(0.0),
+        };
         variations.push(Varied {
             assumption: assumption.what.clone(),
             from: assumption.value.clone(),
             to: variation.to.clone(),
-            changes: figures.iter().zip(&after).map(change).collect(),
+            changes: figures.iter().zip(&kept).map(change).collect(),
         });
     }
     let fixed = study.assumptions.iter().filter(|assumption| assumption.variations.is_empty());

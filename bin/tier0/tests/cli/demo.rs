@@ -1,5 +1,6 @@
 //! `tier0 demo`.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -8,21 +9,19 @@ use crate::support::{
     Background, Ended, Served, contents, directory, file, json, refuse, succeed, text, tier0,
 };
 
+/// A demo that ends after its tables, without some of its parts.
+fn once<'a>(time: &'a str, without: &[&'a str], place: &'a Path) -> Vec<&'a str> {
+    let mut arguments = vec!["demo", "--once", "--time", time];
+    arguments.extend(without);
+    arguments.extend(["--dir", text(place)]);
+    arguments
+}
+
 #[test]
 fn the_demo_measures_predicts_and_leaves_an_array() {
     let directory = directory();
     let place = directory.path().join("demo");
-    let shown = json(&[
-        "demo",
-        "--once",
-        "--time",
-        "1s",
-        "--no-caches",
-        "--no-tier",
-        "--no-database",
-        "--dir",
-        text(&place),
-    ]);
+    let shown = json(&once("1s", &["--no-caches", "--no-tier", "--no-database"], &place));
     assert!(shown.get("caches").is_none() && shown.get("tier").is_none() && !place.join("caches").exists());
     assert!(shown["measured"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0));
     assert_eq!(shown["measured"]["verify"]["sectors_wrong"], 0);
@@ -79,17 +78,7 @@ fn the_demo_shows_what_each_cache_answers() {
     let directory = directory();
     let place = directory.path().join("demo");
     let caches = place.join("caches");
-    let shown = json(&[
-        "demo",
-        "--once",
-        "--time",
-        "2s",
-        "--no-predictions",
-        "--no-tier",
-        "--no-database",
-        "--dir",
-        text(&place),
-    ]);
+    let shown = json(&once("2s", &["--no-predictions", "--no-tier", "--no-database"], &place));
     let phases = shown["caches"]["phases"].as_array().expect("phases");
     let names: Vec<_> = phases.iter().map(|phase| phase["phase"].as_str().expect("a name")).collect();
     assert_eq!(names, ["disks", "memory", "flash"]);
@@ -118,17 +107,7 @@ fn the_demo_shows_what_each_cache_answers() {
 fn the_demo_shows_hot_extents_that_move_to_flash() {
     let directory = directory();
     let place = directory.path().join("demo");
-    let arguments = [
-        "demo",
-        "--once",
-        "--time",
-        "1ms",
-        "--no-predictions",
-        "--no-caches",
-        "--no-database",
-        "--dir",
-        text(&place),
-    ];
+    let arguments = once("1ms", &["--no-predictions", "--no-caches", "--no-database"], &place);
     let shown = json(&arguments);
     let rows = shown["tier"]["rows"].as_array().expect("rows");
     let figure = |row: &serde_json::Value, name: &str| row[name].as_f64().unwrap_or_default();
@@ -147,17 +126,7 @@ fn the_demo_shows_hot_extents_that_move_to_flash() {
 fn the_demo_predicts_what_flash_is_worth_to_a_database() {
     let directory = directory();
     let place = directory.path().join("demo");
-    let shown = json(&[
-        "demo",
-        "--once",
-        "--time",
-        "1ms",
-        "--no-predictions",
-        "--no-caches",
-        "--no-tier",
-        "--dir",
-        text(&place),
-    ]);
+    let shown = json(&once("1ms", &["--no-predictions", "--no-caches", "--no-tier"], &place));
     let cases = shown["database"]["cases"].as_array().expect("cases");
     let names: Vec<&str> = cases.iter().filter_map(|case| case["name"].as_str()).collect();
     assert_eq!(names, ["now", "read cache on the SSDs", "tier, after 50 s", "all on SSDs"]);
@@ -256,17 +225,7 @@ fn a_demo_takes_time() {
     let place = directory.path().join("demo");
     refuse(&["demo", "--time", "0s", "--dir", text(&place)], 2, &["--time", "use a longer one"]);
     assert!(!place.exists());
-    let shown = json(&[
-        "demo",
-        "--once",
-        "--time",
-        "1ms",
-        "--no-caches",
-        "--no-tier",
-        "--no-database",
-        "--dir",
-        text(&place),
-    ]);
+    let shown = json(&once("1ms", &["--no-caches", "--no-tier", "--no-database"], &place));
     for drive in shown["predicted"].as_array().expect("predictions") {
         assert!(drive["report"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0), "{drive}");
     }

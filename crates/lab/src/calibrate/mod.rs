@@ -78,20 +78,22 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Fits of parameters that do not move each other's figures, as one; `place` gives the order of names. Nothing where there are none.
-    pub(crate) fn joined(parts: Vec<Fit>, place: impl Fn(&str) -> Option<usize>) -> Option<Fit> {
-        let squares: f64 = parts.iter().map(|part| part.distance.powi(2) * part.figures as f64).sum();
-        let figures = parts.iter().map(|part| part.figures).sum::<usize>();
-        let evaluations = parts.iter().map(|part| part.evaluations).sum();
-        let mut parameters: Vec<Fitted> = parts.into_iter().flat_map(|part| part.parameters).collect();
-        parameters.sort_by_key(|fitted| place(&fitted.name));
+    /// Fits that share no figure as one, each with its parameters' places in the study. Nothing where there are none.
+    pub(crate) fn joined(fits: Vec<(Vec<usize>, Fit)>) -> Option<Fit> {
+        let squares: f64 = fits.iter().map(|(_, fit)| fit.distance.powi(2) * fit.figures as f64).sum();
+        let figures = fits.iter().map(|(_, fit)| fit.figures).sum::<usize>();
+        let evaluations = fits.iter().map(|(_, fit)| fit.evaluations).sum();
+        let placed = fits.into_iter().flat_map(|(places, fit)| places.into_iter().zip(fit.parameters));
+        let mut placed: Vec<(usize, Fitted)> = placed.collect();
+        placed.sort_by_key(|(place, _)| *place);
+        let parameters: Vec<Fitted> = placed.into_iter().map(|(_, fitted)| fitted).collect();
         let distance = (squares / figures.max(1) as f64).sqrt();
         (!parameters.is_empty()).then_some(Fit { parameters, distance, figures, evaluations })
     }
 }
 
 /// Fits `parameters` so that `evaluate` (values in, one figure's value each out) comes close to `figures`. With
-/// `profiles`, it is then looked how far each parameter can be moved.
+/// `profiles`, then determines how far each parameter can be moved.
 ///
 /// # Errors
 /// The first error of an evaluation.

@@ -4,10 +4,13 @@ use tier0_database::run::DatabaseSpec;
 use tier0_database::storage::Placement;
 use tier0_description::Description;
 use tier0_units::Nanos;
-use tier0_workload::spec::{Arrival, ClosedLoop, LoadSpec, RunLimits, StreamSpec, ThinkTime, parse_duration};
+use tier0_workload::spec::{LoadSpec, RunLimits, StreamSpec};
 
 use super::database::{Database, Shrunk, database};
+use super::duration;
 use super::file::{BesideSection, HostSection, LoadSection};
+use super::place::place_of;
+use crate::measure::users;
 
 /// One of them.
 #[derive(Clone, Debug)]
@@ -46,10 +49,8 @@ impl Beside {
                 BesideWork::Database(Box::new(spec), placement)
             }
             (None, Some(load)) if section.host.is_none() => {
-                let volume = system.volumes.iter().position(|volume| volume.name == load.volume);
-                let missing =
-                    || named(format!("load.volume: there is no volume {:?}; name one", load.volume));
-                BesideWork::Load(Box::new(load_of(load).map_err(named)?), volume.ok_or_else(missing)?)
+                let volume = place_of("load.volume", &load.volume, system).map_err(named)?;
+                BesideWork::Load(Box::new(load_of(load).map_err(named)?), volume)
             }
             _ => return Err(named("give either database (with or without host) or load".into())),
         };
@@ -72,18 +73,12 @@ fn load_of(section: &LoadSection) -> Result<LoadSpec, String> {
     if !(0.0..=100.0).contains(&section.read_percent) {
         return Err("load.read_percent is out of range; use 0 to 100".into());
     }
-    let think_time = match &section.think {
-        Some(text) => match parse_duration(text).map_err(|error| format!("load.think: {error}"))? {
-            Nanos::ZERO => ThinkTime::None,
-            think => ThinkTime::Exponential(think),
-        },
-        None => ThinkTime::None,
-    };
+    let think = duration("load.think", &section.think, Nanos::ZERO)?;
     let stream = StreamSpec {
         block: section.block.clone().unwrap_or_default(),
         read_percent: section.read_percent,
         pattern: section.pattern.unwrap_or_default(),
-        arrival: Arrival::ClosedLoop(ClosedLoop { users: section.users, queue_depth: 1, think_time }),
+        arrival: users(section.users, think),
         ..StreamSpec::default()
     };
     Ok(LoadSpec { warm_up: Nanos::ZERO, ..LoadSpec::single(stream, RunLimits::time(LASTS)) })

@@ -7,13 +7,12 @@ use tier0_database::run::RunLength;
 use tier0_database::storage::Placement;
 use tier0_description::{Description, DescriptionError, VolumeDescription};
 use tier0_units::Nanos;
-use tier0_workload::spec::parse_duration;
 
-use super::Case;
 use super::beside::Beside;
 use super::database::{Shrunk, database};
 use super::file::{CaseFile, RunSection, TpmSection};
 use super::place::places_of;
+use super::{Case, duration};
 
 /// A case that cannot be.
 #[derive(Debug, Error)]
@@ -129,19 +128,14 @@ fn shrunk(run: &RunSection, system: &Description, is_tiered: bool) -> Result<Shr
 
 /// How long it runs. What runs beside it must last as long.
 fn length(run: &RunSection, is_tiered: bool, is_fixed: bool) -> Result<RunLength, String> {
-    let duration = |field: &str, text: &Option<String>, default: Nanos| match text {
-        Some(text) => parse_duration(text).map_err(|error| format!("{field}: {error}")),
-        None => Ok(default),
-    };
     let warm_up = if is_tiered { TIER_WARM_UP } else { WARM_UP };
     let length = RunLength {
         warm_up: duration("run.warm_up", &run.warm_up, warm_up)?,
         measured: duration("run.measured", &run.measured, MEASURED)?,
-        enough: match (&run.warm_up, is_tiered) {
-            _ if is_fixed => u64::MAX,
-            (Some(_), _) => u64::MAX,
-            (None, true) => TIER_ENOUGH,
-            (None, false) => ENOUGH,
+        enough: match is_tiered {
+            _ if is_fixed || run.warm_up.is_some() => u64::MAX,
+            true => TIER_ENOUGH,
+            false => ENOUGH,
         },
     };
     match length.measured == Nanos::ZERO {

@@ -9,8 +9,8 @@ use tier0_database::workload::{Changes, Law, OwnObject, Workload};
 use tier0_description::Description;
 use tier0_policy::PolicyKind;
 use tier0_units::{ByteCount, Nanos};
-use tier0_workload::spec::parse_duration;
 
+use super::duration;
 use super::file::{DatabaseSection, HostSection};
 use super::place::{check_room, placement};
 
@@ -81,10 +81,7 @@ pub(super) fn database(
     if log_bytes < ByteCount::mib(16) || !log_bytes.0.is_multiple_of(1 << 20) {
         return outside("database.log_size", "whole MiB, at least 16MiB");
     }
-    let think = match &section.think {
-        Some(text) => parse_duration(text).map_err(|error| format!("database.think: {error}"))?,
-        None => Nanos::ZERO,
-    };
+    let think = duration("database.think", &section.think, Nanos::ZERO)?;
     let scale = Scale { units: units / shrink, grown };
     let layout = Layout::new(&workload, &engine, &scale);
     let mut placement = placement(&workload, system, &section.place, log_bytes)?;

@@ -9,9 +9,10 @@ use tier0_catalog::Catalog;
 use tier0_database::run::{DatabaseError, DatabaseReport, DatabaseSpec, RunHooks, run};
 use tier0_database::storage::{Placement, VolumeIo};
 use tier0_units::{ByteCount, Lba};
-use tier0_workload::run::{LoadRun, RunError};
+use tier0_workload::run::{LoadRun, RunError, StopHandle};
 use tier0_workload::spec::LoadSpec;
-use tier0_world::{PayloadWidth, VirtualRuntime, World};
+use tier0_workload::stats::LoadReport;
+use tier0_world::{PayloadWidth, Task, VirtualRuntime, World};
 
 use super::assemble::assemble;
 use super::{Beside, BesideWork, Case, CaseReport, drives_of};
@@ -53,33 +54,20 @@ impl Case {
                 begins: &mut || before.set(Some((Usage::of(&group, &kinds, world.now()), world.now()))),
             };
             let start = counters().await;
-            let loads = case.beside.iter().enumerate().filter_map(|(number, beside)| match &beside.work {
-                BesideWork::Load(load, volume) => {
-                    let load = LoadSpec { seed: seed_of(seed, number), ..(**load).clone() };
-                    Some(LoadRun::new(&world, volumes[*volume].clone(), load))
-                }
-                BesideWork::Database(..) => None,
-            });
-            let loads = loads.collect::<Result<Vec<_>, _>>().map_err(Failed::Load)?;
-            let stops: Vec<_> = loads.iter().map(LoadRun::stop_handle).collect();
-            let loads: Vec<_> = loads.into_iter().map(|load| world.spawn(load.run())).collect();
+            let loads = start_loads(&world, &case, &volumes, seed).map_err(Failed::Load)?;
             let others = case.beside.iter().enumerate().filter_map(|(number, beside)| match &beside.work {
-                BesideWork::Database(spec, placement) => Some(run_beside(
-                    &world,
-                    &case,
-                    (**spec).clone(),
-                    placement,
-                    &volumes,
-                    seed_of(seed, number),
-                )),
+                BesideWork::Database(spec, placement) => {
+                    let (spec, seed) = ((**spec).clone(), seed_of(seed, number));
+                    Some(run_beside(&world, &case, spec, placement, &volumes, seed))
+                }
                 BesideWork::Load(..) => None,
             });
             let (world, database) = (&world, case.database.clone());
             let main = run(world, database, volumes.clone(), &case.placement, case.length, seed, hooks);
             let (report, others) = join(main, join_all(others)).await;
-            stops.iter().for_each(|stop| stop.stop());
-            for load in join_all(loads).await {
-                if let Some(fact) = load.errors.first {
+            loads.iter().for_each(|(stop, _)| stop.stop());
+            for (_, load) in loads {
+                if let Some(fact) = load.await.errors.first {
                     return Err(Failed::Ended(fact));
                 }
             }
@@ -133,6 +121,23 @@ enum Failed {
 /// The seed of what runs beside the database, by its place.
 fn seed_of(seed: u64, number: usize) -> u64 {
     seed ^ (number as u64 + 1) << 40
+}
+
+/// Starts the loads beside the database of a case; each runs until its handle stops it.
+fn start_loads(
+    world: &World,
+    case: &Case,
+    volumes: &[Rc<Group<Volume>>],
+    seed: u64,
+) -> Result<Vec<(StopHandle, Task<LoadReport>)>, RunError> {
+    let loads = case.beside.iter().enumerate().filter_map(|(number, beside)| match &beside.work {
+        BesideWork::Load(load, volume) => {
+            let load = LoadSpec { seed: seed_of(seed, number), ..(**load).clone() };
+            Some(LoadRun::new(world, volumes[*volume].clone(), load))
+        }
+        BesideWork::Database(..) => None,
+    });
+    loads.map(|load| load.map(|load| (load.stop_handle(), world.spawn(load.run())))).collect()
 }
 
 /// Runs a database beside that of a case, as long as it.

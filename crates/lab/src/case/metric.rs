@@ -8,28 +8,28 @@ use crate::study::Metric;
 impl CaseReport {
     /// A figure; nothing where a database has none of that name, or had no such I/O. I/Os are those of the counted volumes.
     pub fn metric(&self, metric: Metric) -> Option<f64> {
-        let (reads, writes) = (&self.io.reads, &self.io.writes);
+        let (reads, writes) = (Sums::of(&self.io.reads), Sums::of(&self.io.writes));
+        let all = reads.and(&writes);
         let seconds = self.database.measured.as_secs_f64();
-        let (ios, bytes) = (both(reads, writes, ios), both(reads, writes, bytes));
         match metric {
             Metric::Tps => Some(self.database.per_s),
             Metric::Tpm => Some(self.counted_per_s * 60.0),
             Metric::ResponseMs => Some(self.database.response_ms),
             Metric::CpuPercent => Some(self.database.cpu * 100.0),
-            Metric::Iops => Some(ios / seconds),
-            Metric::MegabytesPerS => Some(bytes / seconds / 1e6),
-            Metric::LatencyMs => ratio(both(reads, writes, waited_ms), ios),
-            Metric::ReadLatencyMs => ratio(waited_ms(reads), self::ios(reads)),
-            Metric::WriteLatencyMs => ratio(waited_ms(writes), self::ios(writes)),
+            Metric::Iops => Some(all.ios / seconds),
+            Metric::MegabytesPerS => Some(all.bytes / seconds / 1e6),
+            Metric::LatencyMs => ratio(all.waited_ms, all.ios),
+            Metric::ReadLatencyMs => ratio(reads.waited_ms, reads.ios),
+            Metric::WriteLatencyMs => ratio(writes.waited_ms, writes.ios),
             Metric::P99Ms => {
-                let mut all = reads.clone();
-                all.merge(writes);
-                (ios > 0.0).then(|| all.latency_at(0.99).0 as f64 / 1e6)
+                let mut merged = self.io.reads.clone();
+                merged.merge(&self.io.writes);
+                (all.ios > 0.0).then(|| merged.latency_at(0.99).0 as f64 / 1e6)
             }
-            Metric::ReadPercent => ratio(self::ios(reads) * 100.0, ios),
-            Metric::ReadBytesPercent => ratio(self::bytes(reads) * 100.0, bytes),
-            Metric::ReadKib => ratio(self::bytes(reads) / 1024.0, self::ios(reads)),
-            Metric::WriteKib => ratio(self::bytes(writes) / 1024.0, self::ios(writes)),
+            Metric::ReadPercent => ratio(reads.ios * 100.0, all.ios),
+            Metric::ReadBytesPercent => ratio(reads.bytes * 100.0, all.bytes),
+            Metric::ReadKib => ratio(reads.bytes / 1024.0, reads.ios),
+            Metric::WriteKib => ratio(writes.bytes / 1024.0, writes.ios),
             Metric::ReadHitPercent => self.work.read_hits.map(|share| share * 100.0),
             Metric::FlashHitPercent => self.work.flash_hits.map(|share| share * 100.0),
             Metric::DelayedWritesPercent
@@ -48,20 +48,26 @@ impl CaseReport {
     }
 }
 
-fn ios(tally: &Tally) -> f64 {
-    tally.ios() as f64
+/// Some I/Os in sum.
+struct Sums {
+    ios: f64,
+    bytes: f64,
+    waited_ms: f64,
 }
 
-fn bytes(tally: &Tally) -> f64 {
-    tally.bytes().0 as f64
-}
+impl Sums {
+    fn of(tally: &Tally) -> Sums {
+        let ios = tally.ios() as f64;
+        Sums { ios, bytes: tally.bytes().0 as f64, waited_ms: tally.latency_ns_mean() * ios / 1e6 }
+    }
 
-fn waited_ms(tally: &Tally) -> f64 {
-    tally.latency_ns_mean() * ios(tally) / 1e6
-}
-
-fn both(reads: &Tally, writes: &Tally, of: fn(&Tally) -> f64) -> f64 {
-    of(reads) + of(writes)
+    fn and(&self, other: &Sums) -> Sums {
+        Sums {
+            ios: self.ios + other.ios,
+            bytes: self.bytes + other.bytes,
+            waited_ms: self.waited_ms + other.waited_ms,
+        }
+    }
 }
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {

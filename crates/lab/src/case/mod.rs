@@ -30,6 +30,8 @@ use tier0_catalog::{Catalog, SourceKind};
 use tier0_database::run::{DatabaseReport, DatabaseSpec, RunLength};
 use tier0_database::storage::{Placement, VolumeIo};
 use tier0_description::Description;
+use tier0_units::Nanos;
+use tier0_workload::spec::parse_duration;
 
 use crate::path::Usage;
 use crate::work::Work;
@@ -67,21 +69,15 @@ pub struct Case {
 }
 
 impl Case {
-    /// The entries of the catalogue that it rests on: drives, and the array with its link.
+    /// The entries of the catalogue that it rests on: the array with its link, and the model of each drive.
     pub(crate) fn entries(&self) -> Vec<String> {
-        let mut entries: Vec<String> = Vec::new();
         let array = self.front_end.iter().flat_map(|array| {
             let link =
                 Catalog::embedded().array(array).map(|array| array.parameters.front_end_link.value.clone());
             [Some(array.clone()), link.ok()].into_iter().flatten()
         });
         let drives = self.system.drives.iter().filter_map(|drive| drive.model.clone());
-        for entry in array.chain(drives) {
-            if !entries.contains(&entry) {
-                entries.push(entry);
-            }
-        }
-        entries
+        array.chain(drives).collect()
     }
 
     /// The numbers of all workloads and engines: the entry's id, the number's name, its kind and source.
@@ -105,6 +101,14 @@ fn sources_of(database: &DatabaseSpec) -> Vec<(String, String, SourceKind, Strin
         .into_iter()
         .map(|(name, kind, source)| (engine.id.clone(), name.to_owned(), kind, source.to_owned()));
     numbers.chain(of_engine).collect()
+}
+
+/// A duration of a field that may be absent; the error is the fact and the remedy.
+fn duration(field: &str, text: &Option<String>, default: Nanos) -> Result<Nanos, String> {
+    match text {
+        Some(text) => parse_duration(text).map_err(|error| format!("{field}: {error}")),
+        None => Ok(default),
+    }
 }
 
 /// What drives of a model are called among the resources.

@@ -4,8 +4,8 @@ use toml::{Table, Value};
 
 /// Sets the field at `path`; the error is the fact and the remedy.
 ///
-/// Names stand for entries of lists. A number takes the place of a number. In the place of a text, such as "16GiB", it is followed by
-/// `unit`.
+/// A part of the path finds an entry of a list by the entry's `name`. A field with a number gets the number. A field with a text, such
+/// as "16GiB", gets the number followed by `unit`.
 pub(crate) fn put(table: &mut Table, path: &str, number: f64, unit: &str) -> Result<(), String> {
     let missing =
         || format!("{path:?} is no field that the case gives; give it in the base, or correct the path");

@@ -54,17 +54,20 @@ pub(super) fn placement(
 
 /// The places of named volumes; the error is the fact and the remedy.
 pub(super) fn places_of(field: &str, on: &OneOrMany, system: &Description) -> Result<Vec<usize>, String> {
-    let found = on.names().iter().map(|name| {
-        system.volumes.iter().position(|known| known.name == *name).ok_or_else(|| {
-            let known: Vec<&str> = system.volumes.iter().map(|volume| volume.name.as_str()).collect();
-            format!("{field}: there is no volume {name:?}; use some of {}", known.join(", "))
-        })
-    });
+    let found = on.names().iter().map(|name| place_of(field, name, system));
     let found = found.collect::<Result<Vec<usize>, String>>()?;
     match found.is_empty() {
         true => Err(format!("{field}: names no volume; name at least one")),
         false => Ok(found),
     }
+}
+
+/// The place of a named volume; the error is the fact and the remedy.
+pub(super) fn place_of(field: &str, name: &str, system: &Description) -> Result<usize, String> {
+    system.volumes.iter().position(|known| known.name == name).ok_or_else(|| {
+        let known: Vec<&str> = system.volumes.iter().map(|volume| volume.name.as_str()).collect();
+        format!("{field}: there is no volume {name:?}; use some of {}", known.join(", "))
+    })
 }
 
 /// Whether the volumes hold what lies on them; the error is the fact and the remedy.

@@ -136,7 +136,7 @@ impl Reports {
 }
 
 /// A closed loop of users who each wait for an answer.
-fn users(users: u32, think: Nanos) -> Arrival {
+pub(crate) fn users(users: u32, think: Nanos) -> Arrival {
     let think_time = if think == Nanos::ZERO { ThinkTime::None } else { ThinkTime::Exponential(think) };
     Arrival::ClosedLoop(ClosedLoop { users, queue_depth: 1, think_time })
 }

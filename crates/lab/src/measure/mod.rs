@@ -26,6 +26,7 @@ use tier0_world::{PayloadWidth, VirtualRuntime};
 
 use self::assemble::Assembled;
 use self::load::Loads;
+pub(crate) use self::load::users;
 use self::settling::write_caches;
 use crate::LabError;
 use crate::path::Usage;

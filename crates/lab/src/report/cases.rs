@@ -1,5 +1,8 @@
 //! Databases on arrays, as texts.
 
+use comfy_table::Table;
+
+use super::terminal::table;
 use crate::record::format_number;
 use crate::run::MeasuredCase;
 use crate::whatif::{CaseFigures, limit_of};
@@ -23,7 +26,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn of(figures: &CaseFigures, most: f64) -> Line {
+    fn of(figures: &CaseFigures, most: f64) -> Line {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let maybe = |share: Option<f64>| share.map_or("–".to_owned(), percent);
         Line {
@@ -49,6 +52,40 @@ impl Line {
     }
 }
 
+/// Lines of figures, with bars as long as the rates.
+pub(super) fn lines_of(all: &[CaseFigures]) -> Vec<Line> {
+    let most = all.iter().map(|figures| figures.tps).fold(0.0, f64::max);
+    all.iter().map(|figures| Line::of(figures, most)).collect()
+}
+
+/// A terminal's table of them: what the first column is called, what the rates are compared with, and the transactions of the
+/// benchmark's own measure, if they have a column.
+pub(super) fn terminal_table(
+    lines: Vec<Line>,
+    first: &str,
+    over: &str,
+    headline: Option<&str>,
+    width: Option<u16>,
+) -> Table {
+    let headline = headline.map(|name| format!("{name}/min"));
+    let mut header = vec![first, "tps", "", over];
+    header.extend(headline.as_deref());
+    header.extend(["ms", "p95 ms", "CPU", "reads/tx", "writes/tx", "read ms", "hits"]);
+    let numbers: Vec<usize> = (1..header.len() - 1).collect();
+    let mut table = table(width, header, &numbers);
+    for l in lines {
+        let mut row = vec![l.name, l.tps, l.half_width, l.over_now];
+        row.extend(headline.is_some().then_some(l.headline));
+        row.extend([l.response_ms, l.p95_ms, l.cpu, l.reads, l.writes, l.read_ms, l.hits]);
+        table.add_row(row);
+    }
+    table
+}
+
+/// What the columns are.
+pub(super) const COLUMNS: &str = "tps: transactions of all kinds per second · reads/tx, writes/tx: the database's page reads and \
+                                  data writes for each · hits: in the database's buffer / the array's memory / its flash cache";
+
 /// The databases of a study, over the first of them.
 pub(super) fn lines(cases: &[MeasuredCase]) -> Vec<Line> {
     let base = cases.first().map_or(0.0, |first| first.report.database.per_s);
@@ -56,9 +93,7 @@ pub(super) fn lines(cases: &[MeasuredCase]) -> Vec<Line> {
         let MeasuredCase { configuration, report } = measured;
         CaseFigures::of(&configuration.id, &configuration.case, report, base)
     };
-    let all: Vec<CaseFigures> = cases.iter().map(figures).collect();
-    let most = all.iter().map(|figures| figures.tps).fold(0.0, f64::max);
-    all.iter().map(|figures| Line::of(figures, most)).collect()
+    lines_of(&cases.iter().map(figures).collect::<Vec<CaseFigures>>())
 }
 
 /// What each database does, and what limits it, a sentence each.

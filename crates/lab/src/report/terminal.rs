@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 
 use super::answer::{ranking_tables, trust};
 use super::caches::{neighbours, write_caches};
-use super::cases::{lines, sentences};
+use super::cases::{COLUMNS, lines, sentences, terminal_table};
 use super::matrix::matrices;
 use super::view::{
     ImportedLine, MeasurementLine, RecordLine, WorkLine, agrees, doubts, imported, predictions,
@@ -241,29 +241,8 @@ fn databases(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {
     if outcome.cases.is_empty() {
         return;
     }
-    let header =
-        ["database", "tps", "", "x first", "ms", "p95 ms", "CPU", "reads/tx", "writes/tx", "read ms", "hits"];
-    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    for l in lines(&outcome.cases) {
-        table.add_row([
-            l.name,
-            l.tps,
-            l.half_width,
-            l.over_now,
-            l.response_ms,
-            l.p95_ms,
-            l.cpu,
-            l.reads,
-            l.writes,
-            l.read_ms,
-            l.hits,
-        ]);
-    }
-    let _ = writeln!(
-        text,
-        "\ntps: transactions of all kinds per second; reads/tx, writes/tx: the database's page reads and data writes for each; \
-         hits: in the database's buffer / the array's memory / its flash cache\n{table}"
-    );
+    let table = terminal_table(lines(&outcome.cases), "database", "x first", None, width);
+    let _ = writeln!(text, "\n{COLUMNS}\n{table}");
 }
 
 fn work(text: &mut String, outcome: &StudyOutcome, width: Option<u16>) {

@@ -5,18 +5,11 @@ use std::fmt::Write as _;
 use askama::Template;
 
 use super::Provenance;
-use super::cases::Line;
-use super::terminal::table;
+use super::cases::{COLUMNS, Line, lines_of, terminal_table};
 use crate::LabError;
 use crate::case::CaseReport;
 use crate::record::format_number;
 use crate::whatif::{WhatIf, answer, assumptions, figures};
-
-fn lines(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<Line> {
-    let figures = figures(whatif, reports);
-    let most = figures.iter().map(|figures| figures.tps).fold(0.0, f64::max);
-    figures.iter().map(|figures| Line::of(figures, most)).collect()
-}
 
 /// What every figure rests on, in one sentence.
 fn trust(whatif: &WhatIf) -> String {
@@ -36,43 +29,11 @@ pub fn whatif_terminal(
 ) -> String {
     let mut text = format!("{}\n\n", whatif.title);
     answer(whatif, reports).iter().for_each(|line| _ = writeln!(text, "{line}"));
-    let headline = whatif.headline();
-    let header = [
-        "case",
-        "tps",
-        "",
-        "x now",
-        &format!("{headline}/min"),
-        "ms",
-        "p95 ms",
-        "CPU",
-        "reads/tx",
-        "writes/tx",
-        "read ms",
-        "hits",
-    ];
-    let mut table = table(width, header, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    for l in lines(whatif, reports) {
-        table.add_row([
-            l.name,
-            l.tps,
-            l.half_width,
-            l.over_now,
-            l.headline,
-            l.response_ms,
-            l.p95_ms,
-            l.cpu,
-            l.reads,
-            l.writes,
-            l.read_ms,
-            l.hits,
-        ]);
-    }
+    let lines = lines_of(&figures(whatif, reports));
     let _ = writeln!(
         text,
-        "\n{}\n\ntps: transactions of all kinds per second · reads/tx, writes/tx: the database's page reads and data writes for \
-         each · hits: in the database's buffer / the array's memory / its flash cache\n{}\n{}",
-        table.trim_fmt(),
+        "\n{}\n\n{COLUMNS}\n{}\n{}",
+        terminal_table(lines, "case", "x now", Some(whatif.headline()), width).trim_fmt(),
         trust(whatif),
         provenance.command,
     );
@@ -99,7 +60,7 @@ pub fn whatif_html(
         title: &whatif.title,
         answer: answer(whatif, reports),
         headline: whatif.headline(),
-        lines: lines(whatif, reports),
+        lines: lines_of(&figures(whatif, reports)),
         objects: objects.collect(),
         trust: trust(whatif),
         provenance,

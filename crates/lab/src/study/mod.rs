@@ -11,6 +11,7 @@
 //! | `grid` | the product of axes |
 //! | `plan` | the checked study: configurations, free parameters, records |
 //! | `check` | from the file to the plan |
+//! | `fit_parts` | which parameters are fitted together, and what a changed assumption moves |
 //! | `error` | what can be wrong, with line and remedy |
 //! | `embedded` | the studies that the program carries |
 //!
@@ -22,6 +23,7 @@ mod check;
 mod embedded;
 mod error;
 mod file;
+mod fit_parts;
 mod grid;
 mod neighbour;
 mod plan;
@@ -33,8 +35,8 @@ mod tests;
 pub use caches::{CachePreset, Caches, FlashCacheSetup, SaidSwitches, Switches};
 pub use embedded::{StudySummary, embedded, list};
 pub use error::StudyError;
+pub(crate) use fit_parts::FitPart;
 pub use neighbour::Neighbour;
-pub(crate) use plan::FitPart;
 pub use plan::{
     Assumption, CalibrationFigure, CaseConfiguration, CatalogValue, Configuration, Figures, FreeField,
     FreeParameter, GridPlan, GridPoint, Measure, Metric, Order, PredictionFigure, Study, Variation,

@@ -3,6 +3,8 @@
 //! The separation that the lab rests on is in the types: [`CalibrationFigure`]s are what the fitter takes;
 //! [`PredictionFigure`]s keep their published figure for the report alone, and there is no way from one to the other.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
@@ -62,34 +64,6 @@ impl Study {
         Ok(study)
     }
 
-    /// The parameters by the calibration figures that they move: those that share one are fitted together.
-    pub(crate) fn fit_parts(&self) -> Vec<FitPart> {
-        let figures = self.figures.calibration();
-        let mut parts: Vec<FitPart> = Vec::new();
-        for (place, parameter) in self.parameters.iter().enumerate() {
-            let first = match parameter.field {
-                FreeField::Setup(_) => 0,
-                FreeField::Case(_) => self.configurations.len(),
-            };
-            let moves = |figure: &&usize| {
-                let needs = figures[**figure].measure.configurations();
-                parameter.configurations.iter().any(|own| needs.contains(&(first + own)))
-            };
-            let all: Vec<usize> = (0..figures.len()).collect();
-            let moved: Vec<usize> = all.iter().filter(moves).copied().collect();
-            let mut joined = FitPart { parameters: vec![place], figures: moved.clone() };
-            for part in parts.extract_if(.., |part| part.figures.iter().any(|one| moved.contains(one))) {
-                joined.parameters.extend(part.parameters);
-                joined.figures.extend(part.figures);
-            }
-            joined.parameters.sort_unstable();
-            joined.figures.sort_unstable();
-            joined.figures.dedup();
-            parts.push(joined);
-        }
-        parts
-    }
-
     /// The study with an assumption at another value, free fields at their start values; a varied catalogue is not in it.
     pub(crate) fn varied(&self, variation: &Variation) -> Study {
         let mut study = self.clone();
@@ -115,13 +89,6 @@ impl Study {
             Some(place) => &self.cases[place].id,
         }
     }
-}
-
-/// Parameters that are fitted together, and the calibration figures that they are fitted to, by their places.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FitPart {
-    pub(crate) parameters: Vec<usize>,
-    pub(crate) figures: Vec<usize>,
 }
 
 /// Something a study assumes.
@@ -303,6 +270,11 @@ impl Measure {
             }
             Measure::Order(order) => order.pairs.iter().flatten().copied().collect(),
         }
+    }
+
+    /// Whether it needs any of these.
+    pub(crate) fn needs_any(&self, places: &BTreeSet<usize>) -> bool {
+        self.configurations().iter().any(|place| places.contains(place))
     }
 }
 
