@@ -18,8 +18,9 @@ pub enum Limit {
     Cpu(f64),
     /// A resource of the array.
     Resource(String, f64),
-    /// No resource is busy: users wait for one I/O after the other, for this share of their time.
-    Latency(f64),
+    /// Users wait for one I/O after the other, for this share of their time, and no resource is known to be saturated. Flash drives
+    /// that always have a command under way may be: how many they could serve at once is not known here.
+    Latency(f64, Option<String>),
     /// No resource is busy, and users hardly wait: there are too few, or they think.
     Users,
 }
@@ -30,9 +31,13 @@ impl Limit {
         match self {
             Limit::Cpu(busy) => format!("the host's processors ({:.0} % busy)", busy * 100.0),
             Limit::Resource(name, busy) => format!("the array's {name} ({:.0} % busy)", busy * 100.0),
-            Limit::Latency(share) => {
+            Limit::Latency(share, busy) => {
+                let busy = match busy {
+                    Some(name) => format!("the {name} always have a command under way and may be saturated"),
+                    None => "no resource is saturated".to_owned(),
+                };
                 format!(
-                    "I/O latency: users wait for the storage {:.0} % of the time, and no resource is saturated",
+                    "I/O latency: users wait for the storage {:.0} % of the time, and {busy}",
                     share * 100.0
                 )
             }
@@ -52,8 +57,12 @@ pub fn limit_of(case: &Case, report: &CaseReport) -> Limit {
     let is_flash = |model: &str| matches!(catalog.drive_by_reference(model), Ok(DriveSpec::Flash(_)));
     let models = case.system.drives.iter().filter_map(|drive| drive.model.as_deref());
     let flash: Vec<String> = models.filter(|model| is_flash(model)).map(drives_of).collect();
-    let rows = report.usage.rows.iter().filter(|row| row.busy >= BUSY && !flash.contains(&row.resource));
-    if let Some(row) = rows.max_by(|a, b| a.busy.total_cmp(&b.busy)) {
+    let busiest = |is_flash: bool| {
+        let rows = report.usage.rows.iter();
+        let rows = rows.filter(|row| row.busy >= BUSY && flash.contains(&row.resource) == is_flash);
+        rows.max_by(|a, b| a.busy.total_cmp(&b.busy))
+    };
+    if let Some(row) = busiest(false) {
         return Limit::Resource(row.resource.clone(), row.busy);
     }
     // No core is short, so what is not processor time is waiting for reads, for the log, or for a dirty page to give way.
@@ -62,7 +71,7 @@ pub fn limit_of(case: &Case, report: &CaseReport) -> Limit {
     let cycle_ms = database.response_ms + case.database.think.as_secs_f64() * 1e3;
     let waiting = (database.response_ms - processor_ms) / cycle_ms.max(1e-9);
     match waiting >= WAITING {
-        true => Limit::Latency(waiting),
+        true => Limit::Latency(waiting, busiest(true).map(|row| row.resource.clone())),
         false => Limit::Users,
     }
 }
@@ -78,7 +87,7 @@ pub fn answer(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<String> {
     )];
     if let Some(measured) = first.measured_tps {
         lines.push(format!(
-            "Measured were {}: the model is off by {:+.0} %. Read its ratios rather than its rates where that is much.",
+            "You measured {}: the model is off by {:+.0} %. If that is much, rely on its ratios and not on its rates.",
             format_number(measured),
             (base.database.per_s / measured - 1.0) * 100.0,
         ));

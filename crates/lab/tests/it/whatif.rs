@@ -147,7 +147,7 @@ fn tables_of_ones_own_run_and_more_memory_helps_as_much_as_they_have_hot_pages()
         let whatif = parse(&own(&objects)).expect("valid");
         let reports = whatif.run(2, &|_| {}).expect("possible");
         let words = answer(&whatif, &reports).join(" ");
-        assert!(words.contains("Measured were 100: the model is off by"), "{words}");
+        assert!(words.contains("You measured 100: the model is off by"), "{words}");
         figures(&whatif, &reports)
     };
     let (uniform, skewed) = (of("uniform"), of("zipf 0.95"));
