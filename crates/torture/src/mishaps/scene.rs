@@ -507,10 +507,11 @@ impl Scene {
         }
     }
 
-    /// Waits until an event tells `what` of `thing`.
+    /// Waits until an event tells `what` of `thing`, by itself or among other drives.
     pub(crate) fn event(&self, thing: &str, what: &str, seconds: u32) -> Result<(), TortureError> {
         let is_it = |event: &Value| {
-            event["thing"] == thing && event["what"].as_str().is_some_and(|told| told.contains(what))
+            event["thing"].as_str().is_some_and(|told| concerns(told, thing))
+                && event["what"].as_str().is_some_and(|told| told.contains(what))
         };
         let until = wall_s() + f64::from(seconds);
         while !self.status()?["events"].as_array().is_some_and(|events| events.iter().any(is_it)) {
@@ -569,6 +570,15 @@ impl Said {
         let code = self.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
         format!("{code}: {}", format!("{} {}", self.out.trim(), self.err.trim()).trim().replace('\n', " / "))
     }
+}
+
+/// Whether an event of `told` ("drive d0", "drives d0, d1") is one of `thing`.
+fn concerns(told: &str, thing: &str) -> bool {
+    let among = || {
+        let (drive, all) = thing.strip_prefix("drive ").zip(told.strip_prefix("drives "))?;
+        Some(all.split(", ").any(|one| one == drive))
+    };
+    told == thing || among() == Some(true)
 }
 
 fn no_server() -> TortureError {

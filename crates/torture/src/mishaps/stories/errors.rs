@@ -347,7 +347,9 @@ pub(super) fn fronts_overwritten(scene: &mut Scene) -> Result<(), TortureError> 
     scene.host.writes(300)?;
     scene.overwrite_serving_front("d0", 1024)?;
     scene.overwrite_serving_front("d1", 1024)?;
-    scene.event("drives d0, d1", "overwritten from outside", 30)?;
+    // The array may look at the fronts between the two: it then tells of each drive by itself.
+    scene.event("drive d0", "overwritten from outside", 30)?;
+    scene.event("drive d1", "overwritten from outside", 30)?;
     scene.event("pool pool0", "the scrub has verified", 30)?;
     scene.kill()?;
     scene.serve(&[])?;
