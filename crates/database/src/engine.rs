@@ -1,6 +1,8 @@
 //! Database engines: how rows fill pages, what a change adds to the log, how dirty pages are written
 //! (`catalog/engines/*.toml`).
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use thiserror::Error;
 use tier0_catalog::{Parameter, SourceKind};
@@ -51,6 +53,10 @@ pub struct Engine {
 
 /// A read of a scan lies in one piece of an object on a volume.
 const READ_AHEAD_MAX: f64 = 1_048_576.0;
+
+/// What a case may set otherwise.
+const SETTINGS: &str = "fill, log_per_change, log_write, gather, checkpoint, checkpoint_spread, writes, read_ahead, \
+                        read_ahead_depth, scan_keeps, shared_scans, prefetch";
 
 /// An engine that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -120,47 +126,72 @@ impl Engine {
         };
         let engine: Engine =
             tier0_toml::read(text).map_err(|Misread { line, field, fact }| wrong(line, &field, fact))?;
-        let check = |field: &str, value: f64, least: f64, most: f64| match (least..=most).contains(&value) {
-            true => Ok(()),
-            false => {
-                let line = tier0_toml::line_of(text, &[field]);
-                Err(wrong(line, field, format!("{value} is out of range; use {least} to {most}")))
-            }
-        };
-        let page = engine.page.value;
+        engine.check().map_err(|(field, fact)| wrong(tier0_toml::line_of(text, &[field]), field, fact))?;
+        Ok(engine)
+    }
+
+    /// The field that is out of range, and the remedy.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let check =
+            |field: &'static str, value: f64, least: f64, most: f64| match (least..=most).contains(&value) {
+                true => Ok(()),
+                false => Err((field, format!("{value} is out of range; use {least} to {most}"))),
+            };
+        let page = self.page.value;
         if !(page as u64).is_power_of_two() {
-            return Err(wrong(
-                tier0_toml::line_of(text, &["page"]),
-                "page",
-                "is no power of two; use 4096 to 65536".into(),
-            ));
+            return Err(("page", "is no power of two; use 4096 to 65536".into()));
         }
         check("page", page, 4096.0, 65536.0)?;
-        check("page_overhead", engine.page_overhead.value, 0.0, page / 2.0)?;
-        check("row_overhead", engine.row_overhead.value, 0.0, 1024.0)?;
-        check("fill", engine.fill.value, 10.0, 100.0)?;
-        check("log_per_change", engine.log_per_change.value, 1.0, 1e5)?;
-        check("log_block", engine.log_block.value, 512.0, 65536.0)?;
-        check("log_write", engine.log_write.value, engine.log_block.value, 1e8)?;
-        check("gather", engine.gather.value, 1.0, 1024.0)?;
-        check("checkpoint", engine.checkpoint.value, 100.0, 1e8)?;
-        check("checkpoint_spread", engine.checkpoint_spread.value, 0.0, 100.0)?;
-        check("writes", engine.writes.value, 1.0, 4096.0)?;
-        let read_ahead = engine.read_ahead.value;
+        check("page_overhead", self.page_overhead.value, 0.0, page / 2.0)?;
+        check("row_overhead", self.row_overhead.value, 0.0, 1024.0)?;
+        check("fill", self.fill.value, 10.0, 100.0)?;
+        check("log_per_change", self.log_per_change.value, 1.0, 1e5)?;
+        check("log_block", self.log_block.value, 512.0, 65536.0)?;
+        check("log_write", self.log_write.value, self.log_block.value, 1e8)?;
+        check("gather", self.gather.value, 1.0, 1024.0)?;
+        check("checkpoint", self.checkpoint.value, 100.0, 1e8)?;
+        check("checkpoint_spread", self.checkpoint_spread.value, 0.0, 100.0)?;
+        check("writes", self.writes.value, 1.0, 4096.0)?;
+        let read_ahead = self.read_ahead.value;
         check("read_ahead", read_ahead, page, READ_AHEAD_MAX)?;
         if !(read_ahead as u64).is_power_of_two() {
-            let line = tier0_toml::line_of(text, &["read_ahead"]);
-            return Err(wrong(
-                line,
-                "read_ahead",
-                "is no power of two; use the page's size to 1048576".into(),
-            ));
+            return Err(("read_ahead", "is no power of two; use the page's size to 1048576".into()));
         }
-        check("read_ahead_depth", engine.read_ahead_depth.value, 1.0, 1024.0)?;
-        check("scan_keeps", engine.scan_keeps.value, 0.0, 100.0)?;
-        check("shared_scans", engine.shared_scans.value, 0.0, 1.0)?;
-        check("prefetch", engine.prefetch.value, 1.0, 1024.0)?;
-        Ok(engine)
+        check("read_ahead_depth", self.read_ahead_depth.value, 1.0, 1024.0)?;
+        check("scan_keeps", self.scan_keeps.value, 0.0, 100.0)?;
+        check("shared_scans", self.shared_scans.value, 0.0, 1.0)?;
+        check("prefetch", self.prefetch.value, 1.0, 1024.0)
+    }
+
+    /// The same with other settings, by the names of the engine's file.
+    ///
+    /// # Errors
+    /// The setting, what is wrong, and the remedy.
+    pub fn with(mut self, settings: &BTreeMap<String, f64>) -> Result<Engine, (String, String)> {
+        for (name, value) in settings {
+            let number = match name.as_str() {
+                "fill" => &mut self.fill,
+                "log_per_change" => &mut self.log_per_change,
+                "log_write" => &mut self.log_write,
+                "gather" => &mut self.gather,
+                "checkpoint" => &mut self.checkpoint,
+                "checkpoint_spread" => &mut self.checkpoint_spread,
+                "writes" => &mut self.writes,
+                "read_ahead" => &mut self.read_ahead,
+                "read_ahead_depth" => &mut self.read_ahead_depth,
+                "scan_keeps" => &mut self.scan_keeps,
+                "shared_scans" => &mut self.shared_scans,
+                "prefetch" => &mut self.prefetch,
+                _ => {
+                    return Err((name.clone(), format!("is no setting of an engine; use one of {SETTINGS}")));
+                }
+            };
+            number.value = *value;
+            number.kind = SourceKind::Assumed;
+            number.source = "set by the case".into();
+        }
+        self.check().map_err(|(field, fact)| (field.to_owned(), fact))?;
+        Ok(self)
     }
 
     /// Bytes of a page.
@@ -237,6 +268,14 @@ mod tests {
 
     #[test]
     fn what_is_no_engine_is_named() {
+        let with = |name: &str, value: f64| {
+            let engine = Engine::find("sql-server-2008").expect("it is embedded");
+            engine.with(&BTreeMap::from([(name.to_owned(), value)]))
+        };
+        assert_eq!(with("checkpoint", 5000.0).expect("a setting").checkpoint.value, 5000.0);
+        let (name, fact) = with("prefetch", 0.0).expect_err("out of range");
+        assert_eq!((name.as_str(), fact.as_str()), ("prefetch", "0 is out of range; use 1 to 1024"));
+        assert!(with("page", 4096.0).expect_err("no setting").1.contains("use one of fill, log_per_change"));
         let error = Engine::find("db4").expect_err("there is none");
         assert!(error.to_string().contains("use one of innodb, oracle-11g"), "{error}");
         let text = EMBEDDED[0].1.replace("value = 16384", "value = 15000");

@@ -19,6 +19,8 @@ pub struct HostSpec {
     pub transaction: Nanos,
     /// Processor time of an I/O, the database's and the operating system's together.
     pub io: Nanos,
+    /// I/Os to one volume that the host has under way at most; others wait in the host. As many as there are where absent.
+    pub volume_queue: Option<u32>,
 }
 
 /// Cores at work.

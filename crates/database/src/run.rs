@@ -205,7 +205,8 @@ pub async fn run<T: BlockTarget + 'static>(
     hooks: RunHooks<'_>,
 ) -> Result<DatabaseReport, DatabaseError> {
     let layout = Layout::new(&spec.workload, &spec.engine, &spec.scale);
-    let storage = Rc::new(Storage::new(world, &layout, volumes, placement)?);
+    let storage =
+        Rc::new(Storage::new(world, &layout, volumes, placement)?.with_queue(spec.host.volume_queue));
     let mut script = Script::new(&spec.workload, &layout);
     let mut buffer = Buffer::new(spec.buffer.0 / layout.page.0, spec.policy);
     let touches = warm(&spec, &mut script, &mut buffer, &storage, &hooks, seed);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tier0_block::BlockTarget;
 use tier0_units::{ByteCount, Lba, SECTOR_BYTES};
 use tier0_workload::stats::Tally;
+use tier0_world::sync::{Permit, Semaphore};
 use tier0_world::{IoError, World};
 
 use crate::layout::Layout;
@@ -112,6 +113,8 @@ pub struct Storage<T> {
     homes: Vec<Home>,
     log: (usize, u64, u64),
     spread: f64,
+    /// What may be under way to each volume; no limit where there is none.
+    queues: Vec<Semaphore>,
     transfers: RefCell<Transfers>,
 }
 
@@ -147,7 +150,23 @@ impl<T: BlockTarget> Storage<T> {
         }
         let transfers = RefCell::new(Transfers::none(layout.objects.len(), volumes.len()));
         let (world, layout, spread) = (world.clone(), layout.clone(), placement.spread);
-        Ok(Storage { world, volumes, layout, homes, log, spread, transfers })
+        Ok(Storage { world, volumes, layout, homes, log, spread, queues: Vec::new(), transfers })
+    }
+
+    /// The same from a host that has so many I/Os to a volume under way at most.
+    pub fn with_queue(mut self, depth: Option<u32>) -> Storage<T> {
+        let queue = |depth| Semaphore::new(u64::from(depth));
+        self.queues =
+            depth.into_iter().flat_map(|depth| self.volumes.iter().map(move |_| queue(depth))).collect();
+        self
+    }
+
+    /// Waits until an I/O to a volume may leave the host; it may until what this returns is dropped.
+    async fn turn(&self, volume: usize) -> Option<Permit> {
+        match self.queues.get(volume) {
+            Some(queue) => Some(queue.acquire(1).await),
+            None => None,
+        }
     }
 
     /// Where a page lies: the volume, the first sector, how many.
@@ -161,6 +180,7 @@ impl<T: BlockTarget> Storage<T> {
         let object = self.layout.object_of(first);
         let (volume, lba, sectors) = self.place(object, first, pages);
         let began = self.world.now();
+        let _turn = self.turn(volume).await;
         let (result, _) = self.volumes[volume].read(lba, self.world.buffer(sectors)).await;
         result?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;
@@ -177,6 +197,7 @@ impl<T: BlockTarget> Storage<T> {
         let (volume, lba, sectors) = self.place(object, first, pages);
         let began = self.world.now();
         let data = self.world.buffer(sectors).freeze();
+        let _turn = self.turn(volume).await;
         self.volumes[volume].write(lba, data, true).await?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;
         let took = self.world.now().saturating_sub(began);
@@ -196,6 +217,7 @@ impl<T: BlockTarget> Storage<T> {
         let data = self.world.buffer(sectors).freeze();
         // The ring begins and goes on at whole pages of the array.
         let lba = Lba((begin + inside) / 4096 * 4096 / SECTOR_BYTES);
+        let _turn = self.turn(volume).await;
         self.volumes[volume].write(lba, data, true).await?;
         let took = self.world.now().saturating_sub(began);
         let mut transfers = self.transfers.borrow_mut();

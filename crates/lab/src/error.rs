@@ -67,6 +67,14 @@ pub enum LabError {
     /// A case is wrong.
     #[error(transparent)]
     Case(#[from] crate::case::CaseError),
+    /// A case cannot be made so much smaller.
+    #[error("{case}: run.shrink: {source}; lower it")]
+    Shrink {
+        /// The case.
+        case: String,
+        /// Which drive cannot be so small.
+        source: tier0_catalog::VaryError,
+    },
     /// A file of alternatives is wrong.
     #[error(transparent)]
     WhatIf(#[from] crate::whatif::WhatIfError),

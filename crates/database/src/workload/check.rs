@@ -94,6 +94,34 @@ fn change(file: &mut WorkloadFile, changes: &Changes) -> Result<(), Wrong> {
         }
         object.key.clone_from(key);
     }
+    mix(file, &changes.mix)
+}
+
+/// Leaves the transactions of a mix.
+fn mix(file: &mut WorkloadFile, mix: &BTreeMap<String, f64>) -> Result<(), Wrong> {
+    if mix.is_empty() {
+        return Ok(());
+    }
+    for (name, share) in mix {
+        let place = format!("mix.{name}");
+        let known: Vec<&str> = file.transaction.iter().map(|section| section.name.as_str()).collect();
+        if !known.contains(&name.as_str()) {
+            return Err((
+                place,
+                format!("is no transaction of the workload; use one of {}", known.join(", ")),
+            ));
+        }
+        if !(*share > 0.0 && share.is_finite()) {
+            return Err((place, "has no share above 0; give one, or leave it out".into()));
+        }
+    }
+    file.transaction.retain(|section| mix.contains_key(&section.name));
+    for section in &mut file.transaction {
+        section.share = mix[&section.name];
+    }
+    if !mix.contains_key(&file.headline) {
+        file.headline.clone_from(&file.transaction[0].name);
+    }
     Ok(())
 }
 

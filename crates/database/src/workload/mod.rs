@@ -59,6 +59,9 @@ pub struct Changes {
     /// Orders in which rows lie, by the names of objects.
     #[serde(default)]
     pub keys: BTreeMap<String, Vec<String>>,
+    /// Shares of transactions, by their names; those that it does not name are not run. The workload's own where empty.
+    #[serde(default)]
+    pub mix: BTreeMap<String, f64>,
 }
 
 /// What rows are numbered by.

@@ -82,7 +82,12 @@ fn database(units: u32) -> DatabaseReport {
         scale,
         buffer,
         policy: PolicyKind::Lru,
-        host: HostSpec { cores: 16, transaction: Nanos::from_micros(100), io: Nanos::from_micros(10) },
+        host: HostSpec {
+            cores: 16,
+            transaction: Nanos::from_micros(100),
+            io: Nanos::from_micros(10),
+            volume_queue: None,
+        },
         users: USERS * units,
         think: Nanos::from_secs(1),
     };

@@ -38,7 +38,12 @@ fn database(users: u32) -> DatabaseReport {
         scale,
         buffer: ByteCount::mib(64),
         policy: PolicyKind::Lru,
-        host: HostSpec { cores: users, transaction: Nanos::from_millis(1), io: Nanos::from_micros(10) },
+        host: HostSpec {
+            cores: users,
+            transaction: Nanos::from_millis(1),
+            io: Nanos::from_micros(10),
+            volume_queue: None,
+        },
         users,
         think: Nanos::ZERO,
     };

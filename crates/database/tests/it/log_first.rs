@@ -48,7 +48,12 @@ fn database(plan: &Plan) -> DatabaseReport {
         scale: Scale { units: 2.0, grown: 1.0 },
         buffer: ByteCount(plan.buffer_pages * 8192),
         policy: PolicyKind::Lru,
-        host: HostSpec { cores: 2, transaction: Nanos::from_micros(200), io: Nanos::from_micros(10) },
+        host: HostSpec {
+            cores: 2,
+            transaction: Nanos::from_micros(200),
+            io: Nanos::from_micros(10),
+            volume_queue: None,
+        },
         users: plan.users,
         think: Nanos::ZERO,
     };

@@ -36,7 +36,7 @@ fn simulated(users: u32, think: Nanos, service: Nanos) -> f64 {
         // A page in ten thousand.
         buffer: ByteCount(100 * 8192),
         policy: PolicyKind::Lru,
-        host: HostSpec { cores: 64, transaction: Nanos(1), io: Nanos(1) },
+        host: HostSpec { cores: 64, transaction: Nanos(1), io: Nanos(1), volume_queue: None },
         users,
         think,
     };

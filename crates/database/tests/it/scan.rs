@@ -76,6 +76,7 @@ impl Plan<'_> {
                 cores: self.cores,
                 transaction: Nanos::from_micros(10),
                 io: Nanos::from_micros(10),
+                volume_queue: None,
             },
             users: self.users,
             think: self.think,

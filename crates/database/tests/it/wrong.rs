@@ -54,6 +54,7 @@ fn a_study_changes_what_there_is() {
         let changes = Changes {
             choices: choices.iter().map(|(name, law)| ((*name).to_owned(), (*law).to_owned())).collect(),
             keys: keys.iter().map(|(name, key)| ((*name).to_owned(), text(key))).collect(),
+            ..Changes::default()
         };
         Workload::find("order-entry", &changes).map_err(|error| error.to_string())
     };
@@ -64,6 +65,25 @@ fn a_study_changes_what_there_is() {
     assert!(error.contains("put warehouse, item into another order"), "{error}");
     let error = Workload::find("tpcc", &Changes::default()).expect_err("there is none").to_string();
     assert!(error.contains("use one of order-entry"), "{error}");
+}
+
+#[test]
+fn a_mix_leaves_what_it_names() {
+    let with = |mix: &[(&str, f64)]| {
+        let mix = mix.iter().map(|(name, share)| ((*name).to_owned(), *share)).collect();
+        Workload::find("order-entry", &Changes { mix, ..Changes::default() })
+            .map_err(|error| error.to_string())
+    };
+    let workload = with(&[("payment", 3.0), ("delivery", 1.0)]).expect("it has both");
+    let shares: Vec<_> = workload.transactions.iter().map(|one| (one.name.as_str(), one.share)).collect();
+    assert_eq!(shares, [("payment", 0.75), ("delivery", 0.25)]);
+    let error = with(&[("payments", 1.0)]).expect_err("there is none");
+    assert!(
+        error.contains("mix.payments: is no transaction of the workload; use one of new-order"),
+        "{error}"
+    );
+    let error = with(&[("payment", 0.0)]).expect_err("nothing would run");
+    assert!(error.contains("has no share above 0"), "{error}");
 }
 
 #[test]

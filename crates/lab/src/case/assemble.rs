@@ -49,15 +49,12 @@ pub(super) fn assemble(
         }
     }
     let counts = kinds.iter().map(|(_, count)| *count).collect();
-    let array = match &case.front_end {
-        Some(model) => Some(&catalog.array(model)?.parameters),
-        None => None,
-    };
-    let back_end = match array {
+    let array = case.front_end.as_ref().map(|front_end| front_end.parameters(catalog)).transpose()?;
+    let back_end = match &array {
         Some(array) => BackEnd::new(world, array, counts),
         None => BackEnd::without_limits(world, counts),
     };
-    let front_end = match array {
+    let front_end = match &array {
         Some(array) => {
             let link = &catalog.link(&array.front_end_link.value)?.parameters;
             FrontEnd::new(world, FrontEndCosts::of(array, link))

@@ -6,7 +6,7 @@ use tier0_description::Description;
 use tier0_units::Nanos;
 use tier0_workload::spec::{LoadSpec, RunLimits, StreamSpec};
 
-use super::database::{Database, Shrunk, database};
+use super::database::{Database, database};
 use super::duration;
 use super::file::{BesideSection, HostSection, LoadSection};
 use super::place::place_of;
@@ -38,14 +38,14 @@ impl Beside {
     pub(super) fn of(
         section: &BesideSection,
         host: &HostSection,
-        shrunk: Shrunk,
+        shrink: f64,
         system: &Description,
     ) -> Result<Beside, String> {
         let named = |fact: String| format!("beside {:?}: {fact}", section.name);
         let work = match (&section.database, &section.load) {
             (Some(own), None) => {
                 let host = section.host.as_ref().unwrap_or(host);
-                let Database { spec, placement } = database(own, host, shrunk, system).map_err(named)?;
+                let Database { spec, placement } = database(own, host, shrink, system).map_err(named)?;
                 BesideWork::Database(Box::new(spec), placement)
             }
             (None, Some(load)) if section.host.is_none() => {

@@ -9,10 +9,11 @@ use tier0_description::{Description, DescriptionError, VolumeDescription};
 use tier0_units::Nanos;
 
 use super::beside::Beside;
-use super::database::{Shrunk, database};
-use super::file::{CaseFile, RunSection, TpmSection};
+use super::database::database;
+use super::file::{CaseFile, FrontEndSection, RunSection, TpmSection};
 use super::place::places_of;
-use super::{Case, duration};
+use super::shrink::Shrunk;
+use super::{Case, CaseFrontEnd, duration};
 
 /// A case that cannot be.
 #[derive(Debug, Error)]
@@ -49,10 +50,10 @@ fn checked(name: &str, table: toml::Table) -> Result<Case, String> {
     let file: CaseFile = table.try_into().map_err(|error: toml::de::Error| {
         format!("{}; correct it (docs/whatif.md)", error.to_string().trim().replace('\n', ", "))
     })?;
-    let system = system(file.system)?;
+    let mut system = system(file.system)?;
     let is_tiered = system.volumes.iter().any(VolumeDescription::is_tiered);
-    let shrunk = shrunk(&file.run, &system, is_tiered)?;
-    let main = database(&file.database, &file.host, shrunk, &system)?;
+    let shrunk = Shrunk::of(&file.run, &mut system)?;
+    let main = database(&file.database, &file.host, shrunk.factor, &system)?;
     let counted = match &file.run.counted {
         Some(on) => places_of("run.counted", on, &system)?,
         None => (0..system.volumes.len()).collect(),
@@ -63,7 +64,7 @@ fn checked(name: &str, table: toml::Table) -> Result<Case, String> {
     let mut taken: BTreeSet<usize> = volumes_of(&main.placement);
     let mut beside: Vec<Beside> = Vec::new();
     for section in &file.beside {
-        let one = Beside::of(section, &file.host, shrunk, &system)?;
+        let one = Beside::of(section, &file.host, shrunk.factor, &system)?;
         if beside.iter().any(|known| known.name == one.name) {
             return Err(format!("beside: there are two of the name {:?}; rename one", one.name));
         }
@@ -83,14 +84,16 @@ fn checked(name: &str, table: toml::Table) -> Result<Case, String> {
     Ok(Case {
         name: name.to_owned(),
         database: main.spec,
-        front_end: file.front_end.map(|front_end| front_end.model),
+        front_end: file.front_end.as_ref().map(front_end).transpose()?,
         placement: main.placement,
         counted,
         measured_tps: file.database.measured_tps,
+        is_sum: file.run.sum,
         tpm_is_headline: file.database.tpm == TpmSection::Headline,
         length: length(&file.run, is_tiered, !beside.is_empty())?,
         beside,
         system,
+        shrunk,
         seed: file.run.seed,
     })
 }
@@ -111,19 +114,14 @@ fn system(mut tables: toml::Table) -> Result<Description, String> {
     }
 }
 
-/// At one part in how many databases are simulated.
-fn shrunk(run: &RunSection, system: &Description, is_tiered: bool) -> Result<Shrunk, String> {
-    let shrink = run.shrink.unwrap_or(1.0);
-    if !(1.0..=1000.0).contains(&shrink) {
-        return Err("run.shrink is out of range; use 1 to 1000".into());
+fn front_end(section: &FrontEndSection) -> Result<CaseFrontEnd, String> {
+    let arrays = section.arrays.unwrap_or(1);
+    if !(1..=16).contains(&arrays) || section.ports.is_some_and(|ports| !(1..=64).contains(&ports)) {
+        return Err(
+            "front_end: arrays or ports are out of range; use 1 to 16 arrays with 1 to 64 ports each".into(),
+        );
     }
-    let has_caches = system.memory.is_some()
-        || is_tiered
-        || system.pools.iter().any(|pool| pool.flash_cache.bytes.is_some_and(|size| size.0 > 0));
-    if shrink > 1.0 && has_caches {
-        return Err("run.shrink: an array with a read cache or a tier cannot be shrunk; leave it out".into());
-    }
-    Ok(Shrunk(shrink))
+    Ok(CaseFrontEnd { model: section.model.clone(), arrays, ports: section.ports })
 }
 
 /// How long it runs. What runs beside it must last as long.

@@ -21,10 +21,6 @@ const BUFFER_MIN: ByteCount = ByteCount::mib(1);
 const BUFFER_MAX: ByteCount = ByteCount::gib(512);
 const SCALE_MAX: f64 = 100_000.0;
 
-/// A database and its buffer are simulated at one part in so many.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shrunk(pub(super) f64);
-
 /// A database and where it lies.
 pub(super) struct Database {
     pub(super) spec: DatabaseSpec,
@@ -35,14 +31,16 @@ fn outside<T>(field: &str, allowed: &str) -> Result<T, String> {
     Err(format!("{field} is out of range; use {allowed}"))
 }
 
-/// The database of its sections; the error is the field, the fact and the remedy.
+/// The database of its sections, at one part in `shrink`; the error is the field, the fact and the remedy.
 pub(super) fn database(
     section: &DatabaseSection,
     host: &HostSection,
-    Shrunk(shrink): Shrunk,
+    shrink: f64,
     system: &Description,
 ) -> Result<Database, String> {
-    let mut engine = Engine::find(&section.engine).map_err(|error| format!("database.engine: {error}"))?;
+    let engine = Engine::find(&section.engine).map_err(|error| format!("database.engine: {error}"))?;
+    let mut engine =
+        engine.with(&section.settings).map_err(|(name, fact)| format!("database.settings.{name}: {fact}"))?;
     let is_own = !section.object.is_empty();
     if is_own && shrink > 1.0 {
         return Err("run.shrink: objects of your own cannot be shrunk; leave it out".into());
@@ -110,7 +108,11 @@ fn host_of(host: &HostSection) -> Result<HostSpec, String> {
     if !(0.0..=1e6).contains(&host.io_us) {
         return outside("host.io_us", "0 to 1000000");
     }
+    if host.volume_queue.is_some_and(|depth| !(1..=65536).contains(&depth)) {
+        return outside("host.volume_queue", "1 to 65536");
+    }
     Ok(HostSpec {
+        volume_queue: host.volume_queue,
         cores: host.cores,
         transaction: Nanos((host.transaction_ms * 1e6) as u64),
         io: Nanos((host.io_us * 1e3) as u64),
@@ -122,7 +124,7 @@ fn spread(size: Option<ByteCount>, layout: &Layout, shrink: f64) -> Result<f64, 
     let Some(size) = size else { return Ok(shrink) };
     let spread = size.0 as f64 / layout.bytes().0 as f64;
     if spread < shrink {
-        let needs = ByteCount((layout.bytes().0 as f64 * shrink) as u64);
+        let needs = ByteCount::gib((layout.bytes().0 as f64 * shrink / f64::from(1 << 30)).ceil() as u64);
         return Err(format!(
             "database.size: {size:#} is less than the {needs:#} that its rows take; raise it, or lower database.scale"
         ));
@@ -137,7 +139,11 @@ fn workload(section: &DatabaseSection, engine: &Engine) -> Result<Workload, Stri
             if section.log_per_transaction.is_some() {
                 return Err("database.log_per_transaction is for objects of your own; leave it out".into());
             }
-            let changes = Changes { choices: section.choices.clone(), keys: section.keys.clone() };
+            let changes = Changes {
+                choices: section.choices.clone(),
+                keys: section.keys.clone(),
+                mix: section.mix.clone(),
+            };
             Workload::find(id, &changes).map_err(|error| format!("database.workload: {error}"))
         }
         None if !section.object.is_empty() => Ok(Workload::of_objects(&own_objects(section)?, engine)),
@@ -154,9 +160,11 @@ const PAGES_MAX: f64 = 10_000.0;
 
 /// Objects of one's own; the error is the fact and the remedy.
 fn own_objects(section: &DatabaseSection) -> Result<Vec<OwnObject>, String> {
-    if !section.choices.is_empty() || !section.keys.is_empty() || section.grown.is_some() {
+    let has_changes = !section.choices.is_empty() || !section.keys.is_empty() || !section.mix.is_empty();
+    if has_changes || section.grown.is_some() {
         return Err(
-            "database: choices, keys and grown are for a workload of the catalogue; leave them out".into()
+            "database: choices, keys, mix and grown are for a workload of the catalogue; leave them out"
+                .into(),
         );
     }
     let mut objects: Vec<OwnObject> = Vec::new();

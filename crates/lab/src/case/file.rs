@@ -36,6 +36,9 @@ pub(super) struct DatabaseSection {
     /// Transactions per second as they were measured, for comparison.
     pub(super) measured_tps: Option<f64>,
     pub(super) engine: String,
+    /// Other settings of the engine, by the names of its file.
+    #[serde(default)]
+    pub(super) settings: BTreeMap<String, f64>,
     pub(super) grown: Option<f64>,
     pub(super) buffer: Option<ByteCount>,
     pub(super) users: u32,
@@ -44,6 +47,8 @@ pub(super) struct DatabaseSection {
     pub(super) choices: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) keys: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    pub(super) mix: BTreeMap<String, f64>,
     /// Volumes by object; `*` stands for all others, `log` for the log.
     #[serde(default)]
     pub(super) place: BTreeMap<String, OneOrMany>,
@@ -104,6 +109,8 @@ pub(super) struct HostSection {
     pub(super) transaction_ms: f64,
     /// Processor time of an I/O.
     pub(super) io_us: f64,
+    /// I/Os to one volume under way at most.
+    pub(super) volume_queue: Option<u32>,
 }
 
 /// Another database, or a load.
@@ -133,6 +140,10 @@ pub(super) struct LoadSection {
 pub(super) struct FrontEndSection {
     /// The catalogue's array whose ports, processors and buses these are.
     pub(super) model: String,
+    /// So many of them side by side; their volumes use all ports and processors.
+    pub(super) arrays: Option<u32>,
+    /// Ports of each, if not the model's.
+    pub(super) ports: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -141,8 +152,11 @@ pub(super) struct RunSection {
     pub(super) warm_up: Option<String>,
     pub(super) measured: Option<String>,
     pub(super) seed: Option<u64>,
-    /// The database and its buffer are simulated at one part in so many, spread over as much space as the whole takes.
+    /// Databases, buffers, caches and fast groups are simulated at one part in so many, over as much space as the whole takes.
     pub(super) shrink: Option<f64>,
+    /// Transactions per second and minute are those of all databases, not of the first.
+    #[serde(default)]
+    pub(super) sum: bool,
     /// The volumes whose I/O is counted; all where absent.
     pub(super) counted: Option<OneOrMany>,
 }

@@ -28,6 +28,10 @@ impl Case {
     /// The array or the database cannot run.
     pub fn measure(&self, catalog: &Catalog, seed: u64) -> Result<CaseReport, LabError> {
         let seed = self.seed.unwrap_or(seed);
+        let catalog = &self
+            .shrunk
+            .catalog(catalog)
+            .map_err(|source| LabError::Shrink { case: self.name.clone(), source })?;
         let runtime = VirtualRuntime::new(seed, PayloadWidth::NONE);
         let world = runtime.world().clone();
         let array = assemble(&runtime, self, catalog)?;
@@ -98,9 +102,14 @@ impl Case {
         }
         let is_database = |beside: &&Beside| matches!(beside.work, BesideWork::Database(..));
         let names = self.beside.iter().filter(is_database).map(|beside| beside.name.clone());
-        let beside = names.zip(others).collect();
-        let counted_per_s = if self.tpm_is_headline { database.headline_per_s } else { database.per_s };
-        Ok(CaseReport { database, beside, io, counted_per_s, usage, work })
+        let beside: Vec<_> = names.zip(others).collect();
+        let summed = beside.iter().filter(|_| self.is_sum).map(|(_, report)| report);
+        let of_all = |rate: fn(&DatabaseReport) -> f64| {
+            std::iter::once(&database).chain(summed.clone()).map(rate).sum::<f64>()
+        };
+        let (per_s, headline_per_s) = (of_all(|report| report.per_s), of_all(|report| report.headline_per_s));
+        let counted_per_s = if self.tpm_is_headline { headline_per_s } else { per_s };
+        Ok(CaseReport { database, beside, io, per_s, counted_per_s, usage, work })
     }
 
     /// What the array's read caches hold, in memory and on flash.

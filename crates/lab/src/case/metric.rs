@@ -12,7 +12,7 @@ impl CaseReport {
         let all = reads.and(&writes);
         let seconds = self.database.measured.as_secs_f64();
         match metric {
-            Metric::Tps => Some(self.database.per_s),
+            Metric::Tps => Some(self.per_s),
             Metric::Tpm => Some(self.counted_per_s * 60.0),
             Metric::ResponseMs => Some(self.database.response_ms),
             Metric::CpuPercent => Some(self.database.cpu * 100.0),
@@ -42,7 +42,7 @@ impl CaseReport {
     /// Half the width of the 95 % interval that the simulation leaves a figure, as a share of it, where that is known.
     pub fn half_width(&self, metric: Metric) -> Option<f64> {
         match metric {
-            Metric::Tps | Metric::Tpm => Some(self.database.half_width),
+            Metric::Tps | Metric::Tpm if self.per_s == self.database.per_s => Some(self.database.half_width),
             _ => None,
         }
     }

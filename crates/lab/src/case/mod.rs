@@ -7,6 +7,7 @@
 //! | `path` | one field by its path |
 //! | `check` | from the sections to a case |
 //! | `database` | from the sections of a database and its host to what runs |
+//! | `shrink` | a case at one part in so many |
 //! | `place` | objects on volumes |
 //! | `beside` | other databases and loads on the same array |
 //! | `assemble` | the array in a world, with ports, processors and buses around it |
@@ -25,8 +26,11 @@ mod merge;
 mod metric;
 mod path;
 mod place;
+mod shrink;
+#[cfg(test)]
+mod tests;
 
-use tier0_catalog::{Catalog, SourceKind};
+use tier0_catalog::{ArrayParameters, Catalog, SourceKind, UnknownEntry};
 use tier0_database::run::{DatabaseReport, DatabaseSpec, RunLength};
 use tier0_database::storage::{Placement, VolumeIo};
 use tier0_description::Description;
@@ -40,6 +44,7 @@ pub use beside::{Beside, BesideWork};
 pub use check::CaseError;
 pub(crate) use merge::lay_over;
 pub(crate) use path::put;
+pub use shrink::Shrunk;
 
 /// A checked case.
 #[derive(Clone, Debug)]
@@ -50,16 +55,20 @@ pub struct Case {
     pub database: DatabaseSpec,
     /// The array.
     pub system: Description,
-    /// The catalogue's array whose ports, processors and buses are around it; none where absent.
-    pub front_end: Option<String>,
+    /// The ports, processors and buses around it; they cost nothing where absent.
+    pub front_end: Option<CaseFrontEnd>,
     /// Objects on volumes.
     pub placement: Placement,
+    /// How much smaller it is simulated.
+    pub shrunk: Shrunk,
     /// What else uses the array.
     pub beside: Vec<Beside>,
     /// The volumes whose I/O is counted, by their places in the array's.
     pub counted: Vec<usize>,
     /// Transactions per second as they were measured, where the file says so.
     pub measured_tps: Option<f64>,
+    /// Whether transactions are those of all databases, not of the first.
+    pub is_sum: bool,
     /// Whether a transaction per minute is one of the benchmark's own measure, not of any kind.
     pub tpm_is_headline: bool,
     /// How long it runs.
@@ -68,13 +77,38 @@ pub struct Case {
     pub seed: Option<u64>,
 }
 
+/// The ports, processors and buses of arrays of the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseFrontEnd {
+    /// The array.
+    pub model: String,
+    /// So many of them.
+    pub arrays: u32,
+    /// Ports of each, if not the model's.
+    pub ports: Option<u32>,
+}
+
+impl CaseFrontEnd {
+    /// All of them as one.
+    pub(crate) fn parameters(&self, catalog: &Catalog) -> Result<ArrayParameters, UnknownEntry> {
+        let mut all = catalog.array(&self.model)?.parameters.clone();
+        if let Some(ports) = self.ports {
+            all.front_end_ports.value = ports;
+        }
+        for number in [&mut all.front_end_ports, &mut all.active_controllers, &mut all.back_end_buses] {
+            number.value *= self.arrays;
+        }
+        Ok(all)
+    }
+}
+
 impl Case {
     /// The entries of the catalogue that it rests on: the array with its link, and the model of each drive.
     pub(crate) fn entries(&self) -> Vec<String> {
-        let array = self.front_end.iter().flat_map(|array| {
+        let array = self.front_end.iter().flat_map(|CaseFrontEnd { model, .. }| {
             let link =
-                Catalog::embedded().array(array).map(|array| array.parameters.front_end_link.value.clone());
-            [Some(array.clone()), link.ok()].into_iter().flatten()
+                Catalog::embedded().array(model).map(|array| array.parameters.front_end_link.value.clone());
+            [Some(model.clone()), link.ok()].into_iter().flatten()
         });
         let drives = self.system.drives.iter().filter_map(|drive| drive.model.clone());
         array.chain(drives).collect()
@@ -125,6 +159,8 @@ pub struct CaseReport {
     pub beside: Vec<(String, DatabaseReport)>,
     /// What all databases read from the counted volumes and wrote to them.
     pub io: VolumeIo,
+    /// Transactions per second: of the database, or of all.
+    pub per_s: f64,
     /// What counts as a transaction per minute, in transactions per second.
     pub counted_per_s: f64,
     /// How busy ports, processors, buses and drives were.

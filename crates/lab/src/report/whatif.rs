@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use askama::Template;
+use tier0_units::ByteCount;
 
 use super::Provenance;
 use super::cases::{COLUMNS, Line, lines_of, terminal_table};
 use crate::LabError;
 use crate::case::CaseReport;
 use crate::record::format_number;
-use crate::whatif::{WhatIf, answer, assumptions, figures};
+use crate::whatif::{CaseFigures, ObjectFigures, WhatIf, answer, assumptions, figures};
 
 /// What every figure rests on, in one sentence.
 fn trust(whatif: &WhatIf) -> String {
@@ -29,16 +30,37 @@ pub fn whatif_terminal(
 ) -> String {
     let mut text = format!("{}\n\n", whatif.title);
     answer(whatif, reports).iter().for_each(|line| _ = writeln!(text, "{line}"));
-    let lines = lines_of(&figures(whatif, reports));
+    let figures = figures(whatif, reports);
+    let lines = lines_of(&figures);
     let _ = writeln!(
         text,
-        "\n{}\n\n{COLUMNS}\n{}\n{}",
+        "\n{}\n\n{COLUMNS}\n{}\n{}\n{}",
         terminal_table(lines, "case", "x now", Some(whatif.headline()), width).trim_fmt(),
+        most_read(&figures[0]),
         trust(whatif),
         provenance.command,
     );
     text
 }
+
+/// The objects that a case reads most, in one sentence.
+fn most_read(case: &CaseFigures) -> String {
+    let (reads, bytes) = case.objects.iter().fold((0.0, 0), |(reads, bytes), object| {
+        (reads + object.reads_per_transaction, bytes + object.bytes)
+    });
+    let mut objects: Vec<&ObjectFigures> = case.objects.iter().collect();
+    objects.sort_by(|a, b| b.reads_per_transaction.total_cmp(&a.reads_per_transaction));
+    let part = |object: &&ObjectFigures| {
+        let of_reads = object.reads_per_transaction / f64::max(reads, 1e-9) * 100.0;
+        let of_bytes = object.bytes as f64 / bytes.max(1) as f64 * 100.0;
+        format!("{} {of_reads:.0} % of the reads ({of_bytes:.1} % of the data)", object.name)
+    };
+    let parts: Vec<String> = objects.iter().take(MOST_READ).map(part).collect();
+    format!("most read in {:?}: {}", case.name, parts.join(", "))
+}
+
+/// So many objects are named.
+const MOST_READ: usize = 5;
 
 /// The report as a page that needs nothing else.
 ///
@@ -49,18 +71,19 @@ pub fn whatif_html(
     reports: &[CaseReport],
     provenance: &Provenance,
 ) -> Result<String, LabError> {
-    let objects = reports[0].database.objects.iter().map(|object| ObjectLine {
+    let figures = figures(whatif, reports);
+    let objects = figures[0].objects.iter().map(|object| ObjectLine {
         name: object.name.clone(),
-        size: object.bytes.to_string(),
-        reads: format_number(object.reads),
-        writes: format_number(object.writes),
+        size: ByteCount(object.bytes).to_string(),
+        reads: format_number(object.reads_per_transaction),
+        writes: format_number(object.writes_per_transaction),
         read_ms: format_number(object.read_ms),
     });
     let page = Page {
         title: &whatif.title,
         answer: answer(whatif, reports),
         headline: whatif.headline(),
-        lines: lines_of(&figures(whatif, reports)),
+        lines: lines_of(&figures),
         objects: objects.collect(),
         trust: trust(whatif),
         provenance,

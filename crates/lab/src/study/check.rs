@@ -17,7 +17,7 @@ use super::plan::{
 use super::setup::{Setup, SetupPatch};
 use super::{Study, StudyError, grid};
 use crate::case::lay_over;
-use crate::record::{Figure, Role};
+use crate::record::Role;
 
 /// The most free parameters: each multiplies the measurements of a fit.
 const PARAMETERS_MAX: usize = 3;
@@ -443,10 +443,15 @@ fn add(
         Role::Prediction => figures.prediction.push(unfitted(id, unit, measure)),
         Role::Derived => figures.derived.push(unfitted(id, unit, measure)),
         Role::Calibration => {
-            let number = section.published.as_ref().and_then(Figure::number);
-            let (Some(published), Some(tolerance)) = (number, tolerance) else {
+            // A published statement ("above 80") needs a tolerance that says what agrees with it.
+            let published = section.published.clone().filter(|published| {
+                let agrees = tolerance.and_then(|tolerance| tolerance.admits(0.0, published.number()));
+                !published.is_withheld() && agrees.is_some()
+            });
+            let (Some(published), Some(tolerance)) = (published, tolerance) else {
                 let text = format!(
-                    "record {id:?} is to calibrate and lacks a published number or a tolerance; add them"
+                    "record {id:?} is to calibrate and lacks a published number or a tolerance; add them, or a range such \
+                     as \"80..100\" for a published statement"
                 );
                 return Err(place.wrong(section.id.span(), text));
             };

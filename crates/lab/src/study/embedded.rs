@@ -5,10 +5,13 @@ use serde::Serialize;
 use super::{Study, StudyError};
 
 /// Name and text of each.
-const STUDIES: [(&str, &str); 4] = [
+const STUDIES: [(&str, &str); 7] = [
+    ("3par7450", include_str!("../../../../studies/3par7450.toml")),
     ("cx4-oracle", include_str!("../../../../studies/cx4-oracle.toml")),
     ("cx4-read-cache", include_str!("../../../../studies/cx4-read-cache.toml")),
     ("cx4-write-cache", include_str!("../../../../studies/cx4-write-cache.toml")),
+    ("cx4-sql", include_str!("../../../../studies/cx4-sql.toml")),
+    ("msa2040", include_str!("../../../../studies/msa2040.toml")),
     ("ps6100xv", include_str!("../../../../studies/ps6100xv.toml")),
 ];
 
@@ -55,7 +58,7 @@ pub fn list() -> Vec<StudySummary> {
             id: study.id,
             title: study.title,
             description: study.description,
-            configurations: study.configurations.len(),
+            configurations: study.configurations.len() + study.cases.len(),
             free_parameters: study.parameters.len(),
             calibration_figures: study.figures.calibration().len(),
             prediction_figures: study.figures.prediction_count(),

@@ -293,7 +293,7 @@ pub struct CalibrationFigure {
     pub(super) id: String,
     pub(super) unit: String,
     pub(super) measure: Measure,
-    pub(super) published: f64,
+    pub(super) published: Figure,
     pub(super) tolerance: Tolerance,
 }
 
@@ -306,8 +306,8 @@ impl CalibrationFigure {
     /// How far a value is from the published one, with 1 at the tolerance's edge.
     pub fn distance(&self, value: f64) -> f64 {
         self.tolerance
-            .distance(value, Some(self.published))
-            .expect("a calibration figure has a published number")
+            .distance(value, self.published.number())
+            .expect("a calibration figure has a published number, or a range or a bound as its tolerance")
     }
 }
 
@@ -372,7 +372,7 @@ impl Figures {
             unit: &figure.unit,
             measure: &figure.measure,
             role: Role::Calibration,
-            published: Some(Figure::Number(figure.published)),
+            published: Some(figure.published.clone()),
             tolerance: Some(figure.tolerance),
         });
         let prediction = self.prediction.iter().map(|figure| figure.reported(Role::Prediction));

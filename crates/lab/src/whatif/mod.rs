@@ -11,6 +11,7 @@ use std::path::Path;
 use serde::Serialize;
 use thiserror::Error;
 use tier0_catalog::{Catalog, SourceKind};
+use tier0_database::run::ObjectReport;
 use toml::{Table, Value};
 
 use crate::LabError;
@@ -196,6 +197,23 @@ pub struct CaseFigures {
     pub limit: String,
     /// How busy each resource of the array was.
     pub busy: Vec<(String, f64)>,
+    /// The database's tables and indexes.
+    pub objects: Vec<ObjectFigures>,
+}
+
+/// A table or an index of a case, as `--json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ObjectFigures {
+    /// Its name.
+    pub name: String,
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// Page reads for each transaction.
+    pub reads_per_transaction: f64,
+    /// Page writes for each transaction.
+    pub writes_per_transaction: f64,
+    /// Mean time of a page read, milliseconds.
+    pub read_ms: f64,
 }
 
 /// The figures of all cases.
@@ -203,6 +221,19 @@ pub fn figures(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<CaseFigures> {
     let base = reports[0].database.per_s;
     let all = whatif.cases.iter().zip(reports);
     all.map(|(case, report)| CaseFigures::of(&case.name, case, report, base)).collect()
+}
+
+impl ObjectFigures {
+    /// The figures of an object that is simulated at one part in `shrink`.
+    fn of(object: &ObjectReport, shrink: f64) -> ObjectFigures {
+        ObjectFigures {
+            name: object.name.clone(),
+            bytes: (object.bytes.0 as f64 * shrink) as u64,
+            reads_per_transaction: object.reads,
+            writes_per_transaction: object.writes,
+            read_ms: object.read_ms,
+        }
+    }
 }
 
 impl CaseFigures {
@@ -232,6 +263,11 @@ impl CaseFigures {
             flash_hits: report.work.flash_hits,
             limit: limit_of(case, report).words(),
             busy: report.usage.rows.iter().map(|row| (row.resource.clone(), row.busy)).collect(),
+            objects: database
+                .objects
+                .iter()
+                .map(|object| ObjectFigures::of(object, case.shrunk.factor))
+                .collect(),
         }
     }
 }

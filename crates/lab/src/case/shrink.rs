@@ -1,0 +1,77 @@
+//! A case at one part in so many: databases, their buffers, the array's read caches and its fast groups are that much smaller, and
+//! the databases lie over as much space as the whole.
+//!
+//! Shares stay what they are: of the pages in memory, in a cache or on flash, and of the disks' stroke. What depends on time is faster
+//! by the same factor: a cache fills and a tier moves its extents sooner. A load beside the databases is not made smaller.
+
+use std::collections::BTreeSet;
+
+use tier0_catalog::{Catalog, DriveSpec, VaryError};
+use tier0_description::{Description, VolumeDescription};
+use tier0_units::ByteCount;
+
+use super::file::RunSection;
+
+/// The largest factor.
+const MOST: f64 = 1000.0;
+
+/// How much smaller a case is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shrunk {
+    /// One part in so many; 1 is the whole.
+    pub factor: f64,
+    /// The models whose drives are that much smaller: those of fast groups.
+    models: BTreeSet<String>,
+}
+
+impl Shrunk {
+    /// What a case says, after the caches of its array were made smaller; the error is the fact and the remedy.
+    pub(super) fn of(run: &RunSection, system: &mut Description) -> Result<Shrunk, String> {
+        let factor = run.shrink.unwrap_or(1.0);
+        if !(1.0..=MOST).contains(&factor) {
+            return Err(format!("run.shrink is out of range; use 1 to {MOST}"));
+        }
+        let smaller = |bytes: &mut ByteCount| bytes.0 = (bytes.0 as f64 / factor) as u64;
+        system.memory.iter_mut().for_each(smaller);
+        system.pools.iter_mut().filter_map(|pool| pool.flash_cache.bytes.as_mut()).for_each(smaller);
+        let fast = fast_drives(system);
+        let model = |drive: &usize| system.drives[*drive].model.clone();
+        let models: BTreeSet<String> = fast.iter().filter_map(model).collect();
+        let others = (0..system.drives.len()).filter(|drive| !fast.contains(drive));
+        match others.filter_map(|drive| model(&drive)).find(|other| models.contains(other)) {
+            Some(shared) if factor > 1.0 => Err(format!(
+                "run.shrink: drives of model {shared:?} are in a fast group and elsewhere; leave run.shrink out, or use a \
+                 calibration of its own for the fast group"
+            )),
+            _ => Ok(Shrunk { factor, models }),
+        }
+    }
+
+    /// The catalogue with smaller drives in fast groups.
+    pub(super) fn catalog(&self, whole: &Catalog) -> Result<Catalog, VaryError> {
+        let mut catalog = whole.clone();
+        for model in self.models.iter().filter(|_| self.factor > 1.0) {
+            if let DriveSpec::Flash(flash) = catalog.drive_by_reference(model)? {
+                let smaller = flash.parameters.capacity_gb.value / self.factor;
+                catalog = catalog.varied(model, "capacity_gb", smaller)?;
+            }
+        }
+        Ok(catalog)
+    }
+}
+
+/// The drives to which a tier moves extents: those of the groups, in pools with tiered volumes, that no tiered volume belongs to.
+fn fast_drives(system: &Description) -> BTreeSet<usize> {
+    let mut fast = BTreeSet::new();
+    for (number, pool) in system.pools.iter().enumerate() {
+        let tiered: Vec<&VolumeDescription> =
+            system.volumes.iter().filter(|volume| volume.pool == number && volume.is_tiered()).collect();
+        if tiered.is_empty() {
+            continue;
+        }
+        let first = &pool.groups[0].name;
+        let is_home = |name: &str| tiered.iter().any(|volume| volume.group.as_ref().unwrap_or(first) == name);
+        fast.extend(pool.groups.iter().filter(|group| !is_home(&group.name)).flat_map(|group| &group.drives));
+    }
+    fast
+}

@@ -1,0 +1,122 @@
+//! Cases, at work where their parts meet.
+
+use tier0_catalog::{Catalog, DriveSpec};
+
+use super::{Case, CaseReport};
+
+const TWO: &str = r#"
+host = { cores = 4, transaction_ms = 0.2, io_us = 10 }
+run = { warm_up = "50ms", measured = "400ms", sum = true }
+
+[database]
+workload = "order-entry"
+engine = "postgresql-15"
+scale = 2
+buffer = "16MiB"
+users = 8
+place = { "*" = "one" }
+
+[[beside]]
+name = "other"
+[beside.database]
+workload = "order-entry"
+engine = "postgresql-15"
+scale = 2
+buffer = "16MiB"
+users = 8
+place = { "*" = "two" }
+
+[system]
+drive = [{ name = "ssd{n}", count = 2, model = "ssd-sata" }]
+pool = [{ name = "pool0", raid = "raid1", set_size = 2 }]
+volume = [{ name = "one", pool = "pool0", size = "4GiB" }, { name = "two", pool = "pool0", size = "4GiB" }]
+"#;
+
+fn case(text: &str) -> Case {
+    Case::of("case", text.parse().expect("it is TOML")).expect("it is a case")
+}
+
+fn measured(text: &str) -> CaseReport {
+    case(text).measure(&Catalog::embedded(), 1).expect("it runs")
+}
+
+#[test]
+fn transactions_of_all_databases_are_counted_where_the_case_says_so() {
+    let report = measured(TWO);
+    let (first, other) = (report.database.per_s, report.beside[0].1.per_s);
+    assert!(first > 100.0 && other > 100.0, "{first} {other}");
+    assert!((report.per_s - (first + other)).abs() < 1e-6, "{} {first} {other}", report.per_s);
+    let alone = measured(&TWO.replace("sum = true", "sum = false"));
+    assert!((alone.per_s - first).abs() < 1e-6, "{} {first}", alone.per_s);
+}
+
+#[test]
+fn more_io_than_a_volume_may_have_under_way_waits_in_the_host() {
+    let queue =
+        |depth: u32| measured(&TWO.replace("io_us = 10", &format!("io_us = 10, volume_queue = {depth}")));
+    let (narrow, wide) = (queue(1), queue(64));
+    assert!(
+        narrow.database.read_ms > 2.0 * wide.database.read_ms,
+        "{} {}",
+        narrow.database.read_ms,
+        wide.database.read_ms
+    );
+    assert!(narrow.database.per_s < wide.database.per_s);
+}
+
+const TIERED: &str = r#"
+host = { cores = 4, transaction_ms = 0.2, io_us = 10 }
+run = { shrink = 10 }
+
+[database]
+workload = "order-entry"
+engine = "postgresql-15"
+scale = 100
+buffer = "1GiB"
+users = 8
+
+[system]
+drive = [
+  { name = "disk{n}", count = 2, model = "hdd-7k2" },
+  { name = "ssd{n}", count = 2, model = "ssd-sata" },
+  { name = "cache", model = "ssd-sas-400gb" },
+]
+volume = [{ name = "data", group = "disk", size = "40GiB", place = "auto" }]
+[system.array]
+memory = "2GiB"
+[[system.pool]]
+name = "pool0"
+flash_cache = "40GiB"
+flash_cache_drives = ["cache"]
+group = [
+  { name = "disk", drives = ["disk*"], raid = "raid1", set_size = 2 },
+  { name = "flash", drives = ["ssd*"], raid = "raid1", set_size = 2 },
+]
+"#;
+
+#[test]
+fn caches_and_the_fast_group_are_made_smaller_with_their_database() {
+    let case = case(TIERED);
+    assert_eq!(case.system.memory.map(|bytes| bytes.0), Some((2 << 30) / 10));
+    assert_eq!(case.system.pools[0].flash_cache.bytes.map(|bytes| bytes.0), Some((40 << 30) / 10));
+    assert_eq!(case.database.buffer.0, (1 << 30) / 10);
+    let whole = Catalog::embedded();
+    let smaller = case.shrunk.catalog(&whole).expect("a smaller drive is a drive");
+    let capacity =
+        |catalog: &Catalog, model: &str| match catalog.drive_by_reference(model).expect("it is there") {
+            DriveSpec::Flash(spec) => spec.parameters.capacity_gb.value,
+            _ => panic!("{model} is no flash drive"),
+        };
+    assert!((capacity(&smaller, "ssd-sata") * 10.0 - capacity(&whole, "ssd-sata")).abs() < 1e-9);
+    assert_eq!(capacity(&smaller, "ssd-sas-400gb"), capacity(&whole, "ssd-sas-400gb"));
+}
+
+#[test]
+fn a_model_in_the_fast_group_and_elsewhere_cannot_be_made_smaller() {
+    let text = TIERED.replace("ssd-sas-400gb", "ssd-sata");
+    let refused = Case::of("case", text.parse().expect("it is TOML")).expect_err("it is both").to_string();
+    assert!(
+        refused.contains("run.shrink: drives of model \"ssd-sata\" are in a fast group and elsewhere"),
+        "{refused}"
+    );
+}
