@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tier0_units::ByteCount;
 
-use crate::{DriveClass, EventId, RebuildPurpose, render};
+use crate::{DriveClass, EventId, LostRange, RebuildPurpose, render};
 
 /// How much an event matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -135,10 +135,12 @@ pub enum EventKind {
         error: String,
         reason: String,
     },
-    /// `is_removed`: an administrator removed it, so nothing is to be done.
+    /// `is_removed`: an administrator removed it, so nothing is to be done. `group_left`: its group has left the pool, so it can
+    /// only be removed.
     DriveFailed {
         cause: FailureCause,
         is_removed: bool,
+        group_left: bool,
     },
     DriveReturned {
         pool: String,
@@ -233,6 +235,10 @@ pub enum EventKind {
     },
     GroupRemoved {
         group: String,
+    },
+    GroupCannotLeave {
+        group: String,
+        held: GroupHeld,
     },
     GrowthStuck,
     GrowthFailed {
@@ -338,6 +344,20 @@ pub enum WayBack {
         add_to: AddTo,
         /// A drive that has failed and can be replaced instead.
         failed: Option<String>,
+    },
+}
+
+/// What keeps a group that is to leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupHeld {
+    /// These groups, to which its contents are to move, have no room.
+    Full(Vec<String>),
+    /// No copy of some of its contents is right.
+    Lost {
+        /// What that is, the first ones.
+        ranges: Vec<LostRange>,
+        /// How many others there are.
+        others: u64,
     },
 }
 
@@ -485,6 +505,7 @@ impl EventKind {
             EventKind::PoolGrown { .. } => EventId::PoolGrown,
             EventKind::VolumeMigrated { .. } => EventId::VolumeMigrated,
             EventKind::GroupRemoved { .. } => EventId::GroupRemoved,
+            EventKind::GroupCannotLeave { .. } => EventId::GroupCannotLeave,
             EventKind::GrowthStuck => EventId::GrowthStuck,
             EventKind::GrowthFailed { .. } => EventId::GrowthFailed,
             EventKind::Space { level: SpaceLevel::Full, .. } => EventId::SpaceFull,
@@ -537,6 +558,7 @@ impl EventKind {
             | EventKind::RebuildLacksSpace { .. }
             | EventKind::ScrubFoundErrors { .. }
             | EventKind::ScrubFailed
+            | EventKind::GroupCannotLeave { .. }
             | EventKind::GrowthStuck
             | EventKind::GrowthFailed { .. }
             | EventKind::Space { .. }

@@ -75,6 +75,9 @@ pub struct GroupFacts {
     pub spare_chunklets: u64,
     /// Chunklets of its smallest drive.
     pub chunklets_min: u64,
+    /// Whether it is leaving the pool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaving: bool,
 }
 
 /// A drive.

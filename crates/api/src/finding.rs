@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{AddTo, FileMoved, SpaceLevel, WayBack};
+use crate::event::{AddTo, FileMoved, GroupHeld, SpaceLevel, WayBack};
 use crate::{FindingId, Health, Subject, render};
 
 /// Something that is wrong, as it travels and is printed.
@@ -75,11 +75,13 @@ pub enum FindingKind {
     PagesRepaired {
         pages: u64,
     },
-    /// `can_return`: they may be brought back; `hold_data`: they are for data of volumes.
+    /// `can_return`: they may be brought back; `hold_data`: they are for data of volumes; `group_left`: their group has left the
+    /// pool, so they can only be removed.
     DrivesFailed {
         drives: Vec<String>,
         can_return: bool,
         hold_data: bool,
+        group_left: bool,
     },
     DriveSuspect {
         error: String,
@@ -97,7 +99,7 @@ pub enum FindingKind {
     },
     GroupCannotLeave {
         group: String,
-        full: Vec<String>,
+        held: GroupHeld,
     },
     DriveFileDeleted {
         path: PathBuf,
@@ -161,8 +163,10 @@ pub enum LogCopyWay {
     HasRoom,
     /// No drive has room, and a failed one could be brought back.
     CanReturn,
-    /// No drive has room.
+    /// No drive has room, and a failed one could be replaced.
     NoRoom,
+    /// No drive has room, and none that failed can be replaced.
+    NoneToReplace,
 }
 
 /// What helps where no copy of a page is right.

@@ -65,7 +65,7 @@ ids! {
         DriveSuspect = "drive-suspect", "Commands of a drive fail or take too long. They are tried again.", "Check its cables, and the log of the system.";
         DriveAnswers = "drive-answers", "A suspect drive answers again.", "Nothing.";
         DriveAwaited = "drive-awaited", "A drive fails, and the pool cannot run without it.", "Bring the drive back.";
-        DriveFailed = "drive-failed", "A drive is out of service: it failed, or an administrator took it out. Its contents are rebuilt on other drives if they have space.", "Bring it back with \"tier0 drive rejoin\", or replace it with \"tier0 drive replace\".";
+        DriveFailed = "drive-failed", "A drive is out of service: it failed, or an administrator took it out. Its contents are rebuilt on other drives if they have space.", "Bring it back with \"tier0 drive rejoin\", or replace it with \"tier0 drive replace\". If its group has left the pool, remove it.";
         DriveReturned = "drive-returned", "A failed drive is back in service.", "Nothing.";
         DriveLeft = "drive-left", "A drive has left its pool.", "Nothing.";
         DriveFull = "drive-full", "The file system or the thin device of a drive has no free space. Writes to the drive wait.", "Free space there.";
@@ -99,6 +99,7 @@ ids! {
         PoolGrown = "pool-grown", "Sets were added to the pool after columns had moved.", "Nothing.";
         VolumeMigrated = "volume-migrated", "All of a volume lies in the group to which it was migrated.", "Nothing.";
         GroupRemoved = "group-removed", "A group of sets has left the pool, and its drives hold nothing of its data.", "Remove its drives.";
+        GroupCannotLeave = "group-cannot-leave", "A group that is to leave has contents that cannot move: the groups of their volumes have no room, or no copy of a page is right.", "Add drives to those groups, write or delete what is lost, or let this one stay.";
         GrowthStuck = "growth-stuck", "The pool cannot grow now, because no column can move.", "Look for drives that are out of service, then grow the pool again.";
         GrowthFailed = "growth-failed", "The pool could not grow.", "Remove the cause, then grow the pool again.";
         SpaceFilling = "space-filling", "The pool, or a group of its sets, has reached a fill level of which the administrator wants to know.", "Add drives, or discard data.";
@@ -126,12 +127,12 @@ ids! {
         PagesLost = "pages-lost", "Pages have no correct copy.", "Bring back a drive that may have one, or restore the data from a backup.";
         PagesLostBefore = "pages-lost-before", "Pages had no correct copy before the last start.", "Scrub the pool to find which are still lost.";
         PagesRepaired = "pages-repaired", "Pages were wrong and were repaired, and no scrub has verified the pool since.", "Scrub the pool.";
-        DrivesFailed = "drives-failed", "Drives have failed, and redundancy has been restored on other drives.", "Bring them back, or replace them.";
+        DrivesFailed = "drives-failed", "Drives have failed, and redundancy has been restored on other drives.", "Bring them back, or replace them. If their group has left the pool, remove them.";
         DriveSuspect = "drive-suspect", "Commands of a drive fail or take too long. They are tried again.", "Check its cables, and the log of the system.";
         DriveFull = "drive-full", "The file system or the thin device of a drive has no free space. Writes to the drive wait.", "Free space there.";
         DrivesUnverified = "drives-unverified", "Drives were brought back or overwritten, and no scrub has verified them since.", "Keep the other drives in service until the scrub has ended.";
         DriveCannotLeave = "drive-cannot-leave", "A drive that is to leave has contents for which no other drive has space.", "Add a drive, or keep this one.";
-        GroupCannotLeave = "group-cannot-leave", "A group that is to leave has contents for which the groups of their volumes have no space.", "Add drives to those groups, or let this one stay.";
+        GroupCannotLeave = "group-cannot-leave", "A group that is to leave has contents that cannot move: the groups of their volumes have no room, or no copy of a page is right.", "Add drives to those groups, write or delete what is lost, or let this one stay.";
         DriveFileDeleted = "drive-file-deleted", "The file of a drive was deleted while the server has it open.", "Do not stop the server. Replace the drive.";
         DriveCutShort = "drive-cut-short", "A file or device of a drive became smaller.", "Restore its size and scrub the pool, or replace the drive.";
         DriveFileMoved = "drive-file-moved", "The file of a drive is no longer at its path.", "Move it back, or correct the array file.";

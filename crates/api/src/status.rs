@@ -294,6 +294,9 @@ pub struct DriveStatus {
     /// Whether it is lost and `tier0 drive rejoin` could take it back, as far as the pool knows.
     #[serde(default)]
     pub can_return: bool,
+    /// Whether its group has left the pool: it can only be removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub group_left: bool,
     /// Why it is lost, as half a sentence; none where it serves.
     #[serde(default)]
     pub lost_because: Option<String>,

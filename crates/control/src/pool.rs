@@ -201,11 +201,11 @@ pub(crate) fn not_written(error: IoError) -> AdminError {
     AdminError::failed(format!("the pool's metadata cannot be written: {error}"))
 }
 
-/// Whether a member is lost and could be taken back, as far as the pool knows: it is not being removed, and no other one has
-/// its name, or serves from where it lay.
+/// Whether a member is lost and could be taken back, as far as the pool knows: it is not being removed, its group has not left,
+/// and no other one has its name, or serves from where it lay.
 pub(crate) fn can_return(state: &PoolState, place: u32) -> bool {
     let lost = state.member(place).filter(|member| member.state == MemberState::Lost && !member.leaving);
-    lost.is_some_and(|lost| {
+    lost.filter(|lost| !state.group_is_gone(lost.group)).is_some_and(|lost| {
         let has_its_place = |other: &Member| !other.path.is_empty() && other.path == lost.path;
         let stands_in = |other: &Member| other.name == lost.name || has_its_place(other);
         !state.members().iter().any(|other| other.is_active() && stands_in(other))

@@ -11,7 +11,7 @@ use tier0_api::{
     TablesStatus, VolumeStatus,
 };
 use tier0_cache::{Flushing, WriteBackStatus};
-use tier0_pool::{MemberState, PoolState, SetGroup};
+use tier0_pool::{Member, MemberState, PoolState, SetGroup};
 use tier0_raid::layout::ColumnMask;
 use tier0_raid::set::SetIndex;
 use tier0_units::SECTOR_BYTES;
@@ -105,7 +105,8 @@ impl Control {
         found.look_at_lost_drives(&state, gone, sets.degraded == 0 && log.copies >= log.copies_wanted);
         found.look_at_unverified(&state, core);
         found.look_at_leaving(&state, core);
-        found.look_at_leaving_groups(&state);
+        let tier = (self.tiering.core(number), self.context.world.now());
+        found.look_at_leaving_groups(&state, tier, reports);
         found.look_at_misplaced(&state);
         found.look_at_health(&drives);
         found.look_at_pause(paused.as_ref());
@@ -265,7 +266,8 @@ impl Findings {
             let way = match (has_room_for_copy(state), any_can_return(state)) {
                 (true, _) => LogCopyWay::HasRoom,
                 (false, true) => LogCopyWay::CanReturn,
-                (false, false) => LogCopyWay::NoRoom,
+                (false, false) if any_can_be_replaced(state) => LogCopyWay::NoRoom,
+                (false, false) => LogCopyWay::NoneToReplace,
             };
             self.add(FindingKind::LogLacksCopies { copies: log.copies, wanted: log.copies_wanted, way });
         } else if log.copies <= tolerance {
@@ -384,6 +386,12 @@ fn lane_status(state: &PoolState, lane: usize, reports: &[ShardReport]) -> Optio
         return None;
     }
     Some(together(reports.iter().filter_map(|report| report.lanes.get(lane))))
+}
+
+/// Whether a drive is lost whose group is still there.
+fn any_can_be_replaced(state: &PoolState) -> bool {
+    let is_lost = |member: &Member| member.state == MemberState::Lost && !state.group_is_gone(member.group);
+    state.members().iter().any(is_lost)
 }
 
 /// Whether a lost drive could be taken back.

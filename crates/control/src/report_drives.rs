@@ -57,6 +57,7 @@ impl RepairPool {
                 class: Some(drive_class(member.class)),
                 group: state.name_of_group(member.group).map(str::to_owned),
                 can_return: can_return(state, place) && !gone.contains(&place),
+                group_left: state.group_is_gone(member.group),
                 lost_because,
                 io: IoSummary::from(&stats.of_drive(place)),
                 health: known.map(|health| {
@@ -121,16 +122,19 @@ impl Findings {
         // One that leaves has been replaced or removed already.
         let is_lost = |(_, member): &(u32, &Member)| member.state == MemberState::Lost && !member.leaving;
         let lost = (0u32..).zip(state.members()).filter(is_lost);
+        let (left, lost): (Vec<_>, Vec<_>) = lost.partition(|(_, member)| state.group_is_gone(member.group));
         let (back, others): (Vec<_>, Vec<_>) =
-            lost.partition(|(place, _)| can_return(state, *place) && !gone.contains(place));
-        for (lost, returns) in [(back, true), (others, false)] {
-            if lost.is_empty() || !all_redundant {
+            lost.into_iter().partition(|(place, _)| can_return(state, *place) && !gone.contains(place));
+        for (lost, returns, group_left) in [(back, true, false), (others, false, false), (left, false, true)]
+        {
+            if lost.is_empty() || !(all_redundant || group_left) {
                 continue;
             }
             let drives: Vec<String> = lost.iter().map(|(_, member)| member.name.clone()).collect();
             let hold_data = lost.iter().any(|(place, _)| state.is_for_data(*place));
             let subject = Subject::drives(&drives);
-            self.add_about(subject, FindingKind::DrivesFailed { drives, can_return: returns, hold_data });
+            let kind = FindingKind::DrivesFailed { drives, can_return: returns, hold_data, group_left };
+            self.add_about(subject, kind);
         }
     }
 

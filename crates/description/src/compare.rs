@@ -35,6 +35,13 @@ impl Description {
                 findings.push(Finding::Refused(error.to_string()));
                 continue;
             };
+            let leaving = facts.iter().filter(|one| one.name == pool.name).flat_map(|one| &one.set_groups);
+            findings.extend(leaving.filter(|group| group.leaving).map(|group| {
+                Finding::Told(format!(
+                    "group {:?} is leaving pool {:?}; when it has left, \"tier0 config\" prints the file without it",
+                    group.name, pool.name
+                ))
+            }));
             let known = KnownGroups {
                 there: actual.pools[place]
                     .groups
@@ -47,14 +54,18 @@ impl Description {
                 findings.push(Finding::Refused(error.to_string()));
             }
             findings.extend(known.differences(pool).into_iter().map(Finding::Told));
-            findings.extend(
-                self.vain_fields(number, &actual, place, &lost_in(facts)).into_iter().map(Finding::Told),
-            );
+            findings.extend(self.vain_fields(number, &actual, place, facts).into_iter().map(Finding::Told));
             let volumes = |of: &'_ Description, pool: usize| -> Vec<VolumeDescription> {
                 of.volumes.iter().filter(|volume| volume.pool == pool).cloned().collect()
             };
             let (wanted, there) = (volumes(self, number), volumes(&actual, place));
-            findings.extend(wanted.iter().flat_map(|volume| compare_volume(volume, &pool.name, &there)));
+            let own = facts.iter().find(|one| one.name == pool.name);
+            let left = |volume: &VolumeDescription| {
+                let group = volume.group.as_deref();
+                group.is_some_and(|group| own.is_some_and(|own| own.leaves(group).is_some()))
+            };
+            let compared = |volume| compare_volume(volume, &pool.name, &there, left(volume));
+            findings.extend(wanted.iter().flat_map(compared));
             let section = format!("pool {:?}", pool.name);
             let known = &actual.pools[place];
             findings.extend(would_become(&section, "read_cache", known.read_cache, pool.read_cache));
@@ -85,9 +96,7 @@ impl Description {
         let same = |pool: &PoolDescription| actual.pools.iter().position(|other| other.name == pool.name);
         let pools = self.pools.iter().enumerate();
         pools
-            .filter_map(|(number, pool)| {
-                Some(self.vain_fields(number, &actual, same(pool)?, &lost_in(facts)))
-            })
+            .filter_map(|(number, pool)| Some(self.vain_fields(number, &actual, same(pool)?, facts)))
             .flatten()
             .chain(self.class_differences(facts))
             .collect()
@@ -116,8 +125,10 @@ impl Description {
         number: usize,
         actual: &Description,
         place: usize,
-        lost: &BTreeSet<&str>,
+        facts: &[PoolFacts],
     ) -> Vec<String> {
+        let lost = lost_in(facts);
+        let own = facts.iter().find(|pool| pool.name == self.pools[number].name);
         let (wanted, there) = (&self.pools[number], &actual.pools[place]);
         let mut texts = differences(wanted, there);
         let names = |of: &Description, places: &[usize]| -> Vec<String> {
@@ -167,11 +178,24 @@ impl Description {
             if let Some(group) =
                 known.and_then(|known| known.group.as_ref()).filter(|group| Some(*group) != wanted_group)
             {
+                let wanted = wanted_group.map_or("", String::as_str);
+                let (how, or) = match own.and_then(|own| own.leaves(wanted)) {
+                    Some(how) => (format!(", which {how} the pool"), ""),
+                    None => (String::new(), ", or migrate the volume (tier0 volume migrate)"),
+                };
                 texts.push(format!(
-                    "volume {:?}: group is {group:?}, but the array file has {:?}; correct the file (\"tier0 config\" prints it as it \
-                     is), or migrate the volume (tier0 volume migrate)",
+                    "volume {:?}: group is {group:?}, but the array file has {wanted:?}{how}; correct the file (\"tier0 config\" prints \
+                     it as it is){or}",
                     volume.name,
-                    wanted_group.map_or("", String::as_str)
+                ));
+            }
+            if let Some(place) = volume.place.filter(|place| *place != VolumePlace::Home)
+                && own.is_some_and(PoolFacts::has_lost_flash)
+            {
+                texts.push(format!(
+                    "volume {:?}: place is {place} in the array file, but pool {:?} has no group of flash that stays, so the volume \
+                     lies in its own group; remove the field from the file, or add a group of flash (tier0 pool add-group)",
+                    volume.name, wanted.name
                 ));
             }
             if let Some(known) = known.filter(|known| known.thin != volume.thin) {
@@ -251,7 +275,12 @@ impl Description {
                 if drive.state == DriveState::Lost && pool.drives.iter().any(is_back) {
                     continue;
                 }
-                if drive.state == DriveState::Lost {
+                if drive.state == DriveState::Lost && drive.group.is_none() && !pool.set_groups.is_empty() {
+                    told(format!(
+                        "drive {:?} of pool {:?} is lost, and its group has left the pool; remove it (tier0 drive remove)",
+                        drive.name, pool.name
+                    ));
+                } else if drive.state == DriveState::Lost {
                     let lies_there =
                         |other: &DriveFacts| other.state == DriveState::Active && other.path == drive.path;
                     let return_it = match drive.path.is_some() && pool.drives.iter().any(lies_there) {
@@ -407,10 +436,18 @@ fn differences(wanted: &PoolDescription, actual: &PoolDescription) -> Vec<String
     texts
 }
 
-fn compare_volume(wanted: &VolumeDescription, pool: &str, there: &[VolumeDescription]) -> Vec<Finding> {
+fn compare_volume(
+    wanted: &VolumeDescription,
+    pool: &str,
+    there: &[VolumeDescription],
+    has_left: bool,
+) -> Vec<Finding> {
     let (name, size) = (&wanted.name, wanted.sectors.bytes());
     let Some(known) = there.iter().find(|known| known.name == *name) else {
-        return vec![Finding::Told(format!("volume {name:?} ({size}) would be created in pool {pool:?}"))];
+        return vec![Finding::Told(match wanted.group.as_deref().filter(|_| has_left) {
+            Some(group) => not_created(name, pool, group),
+            None => format!("volume {name:?} ({size}) would be created in pool {pool:?}"),
+        })];
     };
     let differs = (known.sectors != wanted.sectors)
         .then(|| Finding::Told(size_differs(name, known.sectors, wanted.sectors)));
@@ -457,6 +494,14 @@ pub fn size_differs(volume: &str, is: SectorCount, wanted: SectorCount) -> Strin
         false => "correct the file",
     };
     format!("volume {volume:?} has {:#}, but the array file has {:#}; {remedy}", is.bytes(), wanted.bytes())
+}
+
+/// A volume of the file is not there and is not created: its group is leaving its pool, or has left it.
+pub fn not_created(volume: &str, pool: &str, group: &str) -> String {
+    format!(
+        "volume {volume:?} is in the array file but not in pool {pool:?}, and its group {group:?} leaves the pool or has left it: it \
+         is not created; take it out of the file, or give it another group"
+    )
 }
 
 /// A volume is served that the file does not mention.

@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use tier0_pool::{
-    CacheSwitches, Ceilings, DriveClass, Member, MemberState, Place as VolumePlace, PoolState, SetGroup,
-    SpaceRules,
+    CacheSwitches, Ceilings, DriveClass, GroupStage, Member, MemberState, Place as VolumePlace, PoolState,
+    SetGroup, SpaceRules,
 };
 use tier0_units::{SECTOR_BYTES, WriteCache};
 use uuid::Uuid;
@@ -70,6 +70,8 @@ pub struct GroupFacts {
     pub spare_chunklets: u64,
     /// Chunklets of its smallest drive.
     pub chunklets_min: u64,
+    /// Whether it is leaving the pool.
+    pub leaving: bool,
 }
 
 /// A drive.
@@ -184,6 +186,7 @@ impl PoolFacts {
                 .map(|(_, member)| geometry.chunklets(member.sectors))
                 .min()
                 .unwrap_or(0),
+            leaving: group.stage == GroupStage::Leaves,
         };
         let set_groups = state.groups_there().filter(|_| state.has_groups()).map(group).collect();
         let gone_groups = (0..).zip(state.groups()).filter(|(_, group)| group.is_gone()).map(group).collect();
@@ -223,8 +226,27 @@ impl PoolFacts {
             stripe_unit_bytes: self.stripe_unit_bytes,
             spare_chunklets: self.spare_chunklets,
             chunklets_min: self.chunklets_min,
+            leaving: false,
         };
         if self.set_groups.is_empty() { vec![single()] } else { self.set_groups.clone() }
+    }
+
+    /// Whether a group of this name is leaving the pool, or has left it and no other one has its name.
+    pub(crate) fn leaves(&self, group: &str) -> Option<&'static str> {
+        match self.set_groups.iter().find(|one| one.name == group) {
+            Some(one) => one.leaving.then_some("is leaving"),
+            None => self.gone_groups.iter().any(|one| one.name == group).then_some("has left"),
+        }
+    }
+
+    /// Whether groups are leaving the pool or have left it, and none that stays has drives of flash alone.
+    pub(crate) fn has_lost_flash(&self) -> bool {
+        let is_flash = |group: &GroupFacts| {
+            let mut own = self.drives.iter().filter(|drive| self.is_of_group(drive, group)).peekable();
+            own.peek().is_some() && own.all(|drive| drive.class == Some(DriveClass::Flash))
+        };
+        let has_lost_some = !self.gone_groups.is_empty() || self.set_groups.iter().any(|group| group.leaving);
+        has_lost_some && !self.set_groups.iter().any(|group| !group.leaving && is_flash(group))
     }
 
     /// Whether a drive holds data of a group's sets.

@@ -35,7 +35,7 @@ use toml::Spanned;
 
 pub use access::SocketAccess;
 pub use check::{VOLUME_SIZE, is_name};
-pub use compare::{Finding, KnownGroups, not_in_file, plain, size_differs};
+pub use compare::{Finding, KnownGroups, not_created, not_in_file, plain, size_differs};
 pub use error::{DescriptionError, Mismatch};
 pub use listen::ListenAddress;
 pub use remnant::Remnant;

@@ -8,9 +8,9 @@ use tier0_description::{GroupDescription, PoolDescription, VolumeDescription};
 use tier0_integrity::table::ColumnPlan;
 use tier0_pool::{
     CacheSwitches, Ceilings, ChunkletAddress, Chunklets, DriveClass, FlashCacheDevice, FlashCachePlacement,
-    GROUPS_MAX, Geometry, GroupStage, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaRecord,
-    MetadataArea, Placement, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup, Volume,
-    WEIGHT_DEFAULT,
+    GROUPS_MAX, Geometry, GroupStage, LogCopy, LogPlacement, LogRing, MappedRun, Member, MetaError,
+    MetaRecord, MetadataArea, Placement, PoolError, PoolState, RebuildSource, Run, SetBatch, SetGroup,
+    Volume, WEIGHT_DEFAULT,
 };
 use tier0_raid::layout::Layout;
 use tier0_raid::set::{JoiningSets, NOWHERE, RaidSets, SetIndex, SetShape, SlotMap};
@@ -399,12 +399,16 @@ pub fn switches_of(state: &PoolState, pool: &PoolDescription) -> Option<MetaReco
 /// The group of sets that a volume is to lie on.
 fn group_of(state: &PoolState, volume: &VolumeDescription) -> Result<u32, PlanError> {
     let Some(name) = &volume.group else { return Ok(state.default_group()) };
-    state.group_named(name).ok_or_else(|| PlanError::NoGroup {
+    let group = state.group_named(name).ok_or_else(|| PlanError::NoGroup {
         volume: volume.name.clone(),
         group: name.clone(),
         pool: state.name().to_owned(),
         known: quoted(state.group_names()),
-    })
+    })?;
+    match state.group_stays(group) {
+        true => Ok(group),
+        false => Err(MetaError::GroupLeaves { name: name.clone() }.into()),
+    }
 }
 
 /// A thick volume must fit what is free.

@@ -255,8 +255,25 @@ fn a_group_leaves_with_its_drives_and_another_one_gets_its_name() {
     let config = file(at, "with-flash.toml", &succeed(&["config", array]));
     succeed(&["volume", "migrate", array, "lun0", "--group", "disks"]);
     // What is still on its way goes on.
+    succeed(&["pool", "tier", array, "on", "--rate", "64KiB"]);
     let done = succeed(&["pool", "remove-group", array, "flash"]).replace('\n', " ");
     assert!(done.contains("group flash leaves pool pool0") && done.contains("--cancel"), "{done}");
+    // A file that counts on the group is told what becomes of that.
+    let counting = std::fs::read_to_string(&config).expect("it is a text")
+        + "\n[[volume]]\nname = \"early\"\npool = \"pool0\"\ngroup = \"flash\"\nsize = \"1MiB\"\nplace = \"fast\"\n";
+    let counting = file(at, "counting.toml", &counting);
+    let checked = run(&["check", text(&counting)]);
+    let told = format!("{}{}", checked.stdout, checked.stderr).replace('\n', " ");
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "group \"flash\" is leaving pool \"pool0\"",
+        "the array file has \"flash\", which is leaving the pool",
+        "\"early\" is in the array file but not in pool \"pool0\"",
+        "place is fast in the array file, but pool \"pool0\" has no group of flash that stays",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    succeed(&["pool", "tier", array, "on", "--rate", "0"]);
     load(&served.uri, &["--read", "50", "--ios", "200"]);
     wait_until("the group has left", || group(array, "flash").is_none());
     wait_until("it is told", || succeed(&["events", array]).contains("group \"flash\" has left it"));

@@ -3,10 +3,10 @@
 use tier0_units::{counted, named};
 
 use super::shared::{
-    NOT_FOR_DATA, cut_short, deleted, full, moved, one_or, remedy_for_cut_short, remedy_for_deleted,
-    remedy_for_moved, space, way_back, what_fills,
+    NOT_FOR_DATA, cannot_leave, cut_short, deleted, full, moved, one_or, remedy_for_cut_short,
+    remedy_for_deleted, remedy_for_moved, space, way_back, what_fills,
 };
-use super::{add_command, replace_command};
+use super::{add_command, remove_command, replace_command};
 use crate::event::{EventKind, FailureCause, PageFault, PageFound, PagesFound, PlaceFound, WaitFor};
 use crate::{RebuildPurpose, Subject};
 
@@ -76,20 +76,25 @@ fn of_drive(kind: &EventKind, subject: &Subject) -> Option<(String, String)> {
         _ => "DRIVE",
     };
     match kind {
-        EventKind::DriveFailed { cause, is_removed } => {
+        EventKind::DriveFailed { cause, is_removed, group_left } => {
             let why = match cause {
                 FailureCause::TakenOut => " (taken out by an administrator)".to_owned(),
                 FailureCause::Error(error) => format!(" ({error})"),
                 FailureCause::Unknown => String::new(),
             };
             let replace = replace_command(name);
-            let remedy = match is_removed {
-                true => String::new(),
-                false => {
+            let remedy = match (is_removed, group_left) {
+                (true, _) => String::new(),
+                (false, true) => remove_command(name),
+                (false, false) => {
                     format!("bring it back if it answers (tier0 drive rejoin), or replace it ({replace})")
                 }
             };
-            both(format!("failed{why}: its contents are rebuilt on other drives if they have space"), remedy)
+            let then = match group_left {
+                true => "its group has left the pool, so it holds no data",
+                false => "its contents are rebuilt on other drives if they have space",
+            };
+            both(format!("failed{why}: {then}"), remedy)
         }
         EventKind::DriveFileDeleted { path, is_replaced } => {
             both(deleted(path, *is_replaced), remedy_for_deleted(name, *is_replaced))
@@ -308,6 +313,7 @@ fn of_pool(kind: &EventKind) -> Option<(String, String)> {
             format!("group {group:?} has left it"),
             "remove the group's drives (tier0 drive remove), and the group from the array file (tier0 config)",
         ),
+        EventKind::GroupCannotLeave { group, held } => Some(cannot_leave(group, held)),
         EventKind::GrowthStuck => both(
             "it cannot grow now: no column can move",
             "look for drives that are out of service, then grow it again (tier0 pool grow)",
@@ -349,8 +355,8 @@ mod tests {
     use tier0_units::ByteCount;
 
     use super::*;
-    use crate::event::{AddTo, FileMoved, SpaceLevel, WayBack};
-    use crate::{DriveClass, EventId};
+    use crate::event::{AddTo, FileMoved, GroupHeld, SpaceLevel, WayBack};
+    use crate::{DriveClass, EventId, LostRange};
 
     fn found(byte: u64) -> PagesFound {
         let place = PlaceFound { byte, volume: Some(("db".into(), 8, 8)) };
@@ -382,7 +388,11 @@ mod tests {
             EventKind::DriveSuspect { error: error() },
             EventKind::DriveAnswers,
             EventKind::DriveAwaited { error: error(), reason: text() },
-            EventKind::DriveFailed { cause: FailureCause::Error(error()), is_removed: false },
+            EventKind::DriveFailed {
+                cause: FailureCause::Error(error()),
+                is_removed: false,
+                group_left: false,
+            },
             EventKind::DriveReturned { pool: text() },
             EventKind::DriveLeft { pool: text() },
             EventKind::DriveFull { on_device: true },
@@ -423,6 +433,13 @@ mod tests {
             EventKind::PoolGrown { sets: 1, bytes: few },
             EventKind::VolumeMigrated { volume: text(), group: text() },
             EventKind::GroupRemoved { group: text() },
+            EventKind::GroupCannotLeave {
+                group: text(),
+                held: GroupHeld::Lost {
+                    ranges: vec![LostRange { volume: text(), from: 0, to: 4096, pages: 1 }],
+                    others: 2,
+                },
+            },
             EventKind::GrowthStuck,
             EventKind::GrowthFailed { error: error() },
             space(SpaceLevel::Filling { percent: 70, taken: one, usable: few }),

@@ -3,12 +3,11 @@
 use tier0_units::{counted, named};
 
 use super::shared::{
-    NOT_FOR_DATA, cut_short, deleted, full, moved, one_or, remedy_for_cut_short, remedy_for_deleted,
-    remedy_for_moved, space, way_back, what_fills,
+    NOT_FOR_DATA, cannot_leave, cut_short, deleted, full, moved, one_or, remedy_for_cut_short,
+    remedy_for_deleted, remedy_for_moved, space, way_back, what_fills,
 };
-use super::{add_command, replace_command};
+use super::{add_command, remove_command, replace_command};
 use crate::Subject;
-use crate::event::AddTo;
 use crate::finding::{FindingKind, LogCopyWay, LostPagesWay, Repair};
 
 /// The fact and the remedy of a finding about `subject`. A pool that `is_paused` waits for drives: remedies that it could not
@@ -127,6 +126,9 @@ fn of_log(kind: &FindingKind) -> Option<(String, String)> {
                     "no drive without a copy has room for one: replace the drive that held it (tier0 drive replace), or add \
                      one (tier0 drive add)"
                 }
+                LogCopyWay::NoneToReplace => {
+                    "no drive without a copy has room for one: add a drive (tier0 drive add)"
+                }
             },
         ),
         FindingKind::LogLessRedundant { copies: has, tolerance } => both(
@@ -223,7 +225,15 @@ fn of_drives(kind: &FindingKind, subject: &Subject, is_paused: bool) -> Option<(
         _ => "DRIVE",
     };
     match kind {
-        FindingKind::DrivesFailed { drives, can_return, hold_data } => {
+        FindingKind::DrivesFailed { drives, group_left: true, .. } => both(
+            format!(
+                "{} {} failed, and the group has left the pool, so nothing is lacking",
+                named("drive", drives),
+                one_or(drives.len(), "has", "have")
+            ),
+            remove_command(drives.first().map_or("DRIVE", String::as_str)),
+        ),
+        FindingKind::DrivesFailed { drives, can_return, hold_data, .. } => {
             let count = drives.len();
             let (have, it, answers) = (
                 one_or(count, "has", "have"),
@@ -262,13 +272,7 @@ fn of_drives(kind: &FindingKind, subject: &Subject, is_paused: bool) -> Option<(
             format!("drive {name} is to leave and cannot: {lacks}"),
             format!("add a drive ({}), or keep it (tier0 drive remove --stop)", add_command(add_to)),
         ),
-        FindingKind::GroupCannotLeave { group, full } => both(
-            format!("group {group:?} is to leave and cannot: {} is full", full.join(" and ")),
-            format!(
-                "add drives ({}, then tier0 pool grow), or let it stay (tier0 pool remove-group --cancel)",
-                add_command(&AddTo::Groups(full.clone()))
-            ),
-        ),
+        FindingKind::GroupCannotLeave { group, held } => Some(cannot_leave(group, held)),
         FindingKind::DriveFileDeleted { path, is_replaced } => both(
             format!("drive {name}: {}", deleted(path, *is_replaced)),
             remedy_for_deleted(name, *is_replaced),
@@ -302,7 +306,7 @@ mod tests {
 
     use super::*;
     use crate::FindingId;
-    use crate::event::{AddTo, FileMoved, SpaceLevel, WayBack};
+    use crate::event::{AddTo, FileMoved, GroupHeld, SpaceLevel, WayBack};
 
     fn text() -> String {
         "text".to_owned()
@@ -339,12 +343,17 @@ mod tests {
             FindingKind::PagesLost { pages: 5, way: LostPagesWay::Restore },
             FindingKind::PagesLostBefore,
             FindingKind::PagesRepaired { pages: 1 },
-            FindingKind::DrivesFailed { drives: drives(), can_return: true, hold_data: true },
+            FindingKind::DrivesFailed {
+                drives: drives(),
+                can_return: true,
+                hold_data: true,
+                group_left: false,
+            },
             FindingKind::DriveSuspect { error: text() },
             FindingKind::DriveFull { on_device: false },
             FindingKind::DrivesUnverified { drives: drives(), is_under_way: true },
             FindingKind::DriveCannotLeave { lacks: text(), add_to: AddTo::Groups(drives()) },
-            FindingKind::GroupCannotLeave { group: text(), full: drives() },
+            FindingKind::GroupCannotLeave { group: text(), held: GroupHeld::Full(drives()) },
             FindingKind::DriveFileDeleted { path: path(), is_replaced: false },
             FindingKind::DriveCutShort { path: path() },
             FindingKind::DriveFileMoved(FileMoved { from: path(), to: None, is_replaced: false }),

@@ -11,7 +11,7 @@ mod tier;
 
 pub use event::{ENDED, LEFT, RECOVERED, event};
 pub use finding::finding;
-pub use shared::{add_command, replace_command};
+pub use shared::{add_command, remove_command, replace_command};
 
 use tier0_units::named;
 

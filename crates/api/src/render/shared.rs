@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use crate::event::{AddTo, FileMoved, SpaceLevel, WayBack};
+use tier0_units::counted;
+
+use crate::LostRange;
+use crate::event::{AddTo, FileMoved, GroupHeld, SpaceLevel, WayBack};
 
 /// What a drive is that is not for data.
 pub(super) const NOT_FOR_DATA: &str = "for the write log or the flash cache alone";
@@ -15,6 +18,11 @@ pub fn replace_command(drive: &str) -> String {
     format!("tier0 drive replace ARRAY {drive} --name NEW --path PATH")
 }
 
+/// What helps where a drive of a group that has left its pool has failed.
+pub fn remove_command(drive: &str) -> String {
+    format!("remove it (tier0 drive remove ARRAY {drive}); it can be neither brought back nor replaced")
+}
+
 /// The command that adds a drive.
 pub fn add_command(to: &AddTo) -> String {
     match to {
@@ -22,6 +30,31 @@ pub fn add_command(to: &AddTo) -> String {
         AddTo::AnyGroup => "tier0 drive add --group GROUP".to_owned(),
         AddTo::Groups(groups) => format!("tier0 drive add --group {}", groups.join(" or ")),
     }
+}
+
+/// What keeps a group that is to leave: the fact and the remedy.
+pub(super) fn cannot_leave(group: &str, held: &GroupHeld) -> (String, String) {
+    let stay = format!("let it stay (tier0 pool remove-group ARRAY {group} --cancel)");
+    let (what, remedy) = match held {
+        GroupHeld::Full(full) => (
+            format!("group {} has no free space beside the reserve", full.join(" and ")),
+            format!(
+                "add drives ({}, then tier0 pool grow), lower the reserve (tier0 pool reserve), or {stay}",
+                add_command(&AddTo::Groups(full.clone()))
+            ),
+        ),
+        GroupHeld::Lost { ranges, others } => {
+            let range =
+                |one: &LostRange| format!("volume {}, bytes {} to {}", one.volume, one.from, one.to - 1);
+            let mut parts: Vec<String> = ranges.iter().map(range).collect();
+            parts.extend((*others > 0).then(|| format!("{} more", counted(*others, "range"))));
+            (
+                format!("no copy of a part of it is right ({})", parts.join("; ")),
+                format!("write these ranges again, discard them or delete the volume, or {stay}"),
+            )
+        }
+    };
+    (format!("group {group:?} is to leave and cannot: {what}"), remedy)
 }
 
 /// One noun or the other.

@@ -8,8 +8,8 @@ use tier0_control::{Witness, departed_from};
 use tier0_description::facts::PoolFacts;
 use tier0_description::names::{drives, quoted};
 use tier0_description::{
-    Description, DriveDescription, KnownGroups, Mismatch, PoolDescription, VolumeDescription, not_in_file,
-    size_differs,
+    Description, DriveDescription, KnownGroups, Mismatch, PoolDescription, VolumeDescription, not_created,
+    not_in_file, size_differs,
 };
 use tier0_drive::DriveHandle;
 use tier0_drive::guard::{Guard, Health, Patience};
@@ -555,11 +555,7 @@ fn add_volumes(
                 own
             }
             None if let Some(group) = group_left(state, volume) => {
-                warnings.push(format!(
-                    "volume {:?} is in the array file but not in pool {:?}, and its group {group:?} leaves the pool or has left it: it \
-                     is not created; take it out of the file, or give it another group",
-                    volume.name, description.pools[number].name
-                ));
+                warnings.push(not_created(&volume.name, &description.pools[number].name, group));
                 continue;
             }
             None => {

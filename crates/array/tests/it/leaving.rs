@@ -16,7 +16,7 @@ use crate::rig::{
 const EXTENTS: u64 = 8;
 
 /// A volume on the disks, of which the tier may move extents to flash.
-const VOLUME: &str = r#"
+pub(crate) const VOLUME: &str = r#"
 [[volume]]
 name = "lun0"
 size = "20MiB"
@@ -67,15 +67,15 @@ set_size = 2
     Description::parse(&text, "test.toml").expect("a correct description")
 }
 
-fn leave(group: &str) -> AdminRequest {
+pub(crate) fn leave(group: &str) -> AdminRequest {
     AdminRequest::PoolRemoveGroup { pool: None, group: group.into(), cancel: false }
 }
 
-fn stay(group: &str) -> AdminRequest {
+pub(crate) fn stay(group: &str) -> AdminRequest {
     AdminRequest::PoolRemoveGroup { pool: None, group: group.into(), cancel: true }
 }
 
-fn rate(rate: ByteCount) -> AdminRequest {
+pub(crate) fn rate(rate: ByteCount) -> AdminRequest {
     AdminRequest::PoolTier { pool: None, on: None, rate: Some(rate) }
 }
 
@@ -90,7 +90,7 @@ async fn fill(world: &World, engine: &Engine, first: u8) {
     }
 }
 
-async fn verify(world: &World, engine: &Engine, first: u8) {
+pub(crate) async fn verify(world: &World, engine: &Engine, first: u8) {
     let lun0 = volume(engine, "lun0");
     for extent in 0..EXTENTS {
         expect(world, &lun0, extent * MIB, MIB as u32, first + extent as u8).await;
@@ -98,18 +98,18 @@ async fn verify(world: &World, engine: &Engine, first: u8) {
 }
 
 /// Writes the volume and moves it to flash as the tier would.
-async fn lend(world: &World, engine: &Engine, first: u8) {
+pub(crate) async fn lend(world: &World, engine: &Engine, first: u8) {
     fill(world, engine, first).await;
     engine.drain().await.expect("destaged");
     let moved = engine.move_extents("lun0", (0, EXTENTS as u32), 1).await.expect("it moves");
     assert_eq!(moved, EXTENTS);
 }
 
-fn group<'a>(pool: &'a PoolStatus, name: &str) -> Option<&'a GroupStatus> {
+pub(crate) fn group<'a>(pool: &'a PoolStatus, name: &str) -> Option<&'a GroupStatus> {
     pool.groups.iter().find(|group| group.name == name)
 }
 
-async fn until(world: &World, engine: &Engine, what: &str, is_so: impl Fn(&PoolStatus) -> bool) {
+pub(crate) async fn until(world: &World, engine: &Engine, what: &str, is_so: impl Fn(&PoolStatus) -> bool) {
     for _ in 0..600 {
         if is_so(&pool(engine).await) {
             return;
@@ -119,7 +119,7 @@ async fn until(world: &World, engine: &Engine, what: &str, is_so: impl Fn(&PoolS
     panic!("after a minute {what} is not so: {:?}", pool(engine).await);
 }
 
-async fn until_gone(world: &World, engine: &Engine, name: &str) {
+pub(crate) async fn until_gone(world: &World, engine: &Engine, name: &str) {
     until(world, engine, "that the group is gone", |pool| group(pool, name).is_none()).await;
 }
 
@@ -297,19 +297,23 @@ fn what_stands_against_it_is_told_at_once() {
             problems.contains("is to leave and cannot") && problems.contains("--group disks")
         })
         .await;
-        // Nothing new comes to it.
+        // Nothing new comes to it, and what is refused names the cause.
+        let placed = refused(&engine, place(VolumePlace::Fast)).await;
+        assert!(placed.contains("group \"flash\" is leaving") && placed.contains("--cancel"), "{placed}");
         let migrate = AdminRequest::VolumeMigrate { volume: "lun0".into(), group: "flash".into() };
         assert!(refused(&engine, migrate).await.contains("is leaving"));
         assert!(refused(&engine, pin(VolumePlace::Fast)).await.contains("nothing can move"));
-        let new = AdminRequest::VolumeCreate {
-            pool: None,
-            name: "new".into(),
-            size: ByteCount::mib(1),
-            thin: true,
-            write_cache: Default::default(),
-            group: Some("flash".into()),
-        };
-        assert!(refused(&engine, new).await.contains("is leaving"));
+        for (size, thin) in [(1, true), (1 << 20, false)] {
+            let new = AdminRequest::VolumeCreate {
+                pool: None,
+                name: "new".into(),
+                size: ByteCount::mib(size),
+                thin,
+                write_cache: Default::default(),
+                group: Some("flash".into()),
+            };
+            assert!(refused(&engine, new).await.contains("is leaving"));
+        }
         verify(&world, &engine, 1).await;
     });
 }
@@ -330,5 +334,23 @@ fn a_group_leaves_although_one_of_its_drives_fails() {
         verify(&world, &engine, 1).await;
         let now = pool(&engine).await;
         assert_eq!((now.sets.degraded, now.sets.failed), (0, 0), "{:?}", now.problems);
+        // What was lost can only be removed, and that is what is said of it.
+        let told = now.problems.join("; ");
+        assert!(told.contains("drive remove ARRAY f1") && !told.contains("drive rejoin"), "{told}");
+        assert!(!told.contains("drive replace"), "{told}");
+        drives.media[0].unplug();
+        let lost = |pool: &PoolStatus| {
+            pool.drives.iter().filter(|drive| drive.group_left && drive.lost_because.is_some()).count() == 2
+        };
+        verify(&world, &engine, 1).await;
+        done(&engine, rate(ByteCount::mib(1))).await;
+        until(&world, &engine, "that both are lost", lost).await;
+        let told = events(&engine).await;
+        assert!(told.contains("its group has left the pool, so it holds no data"), "{told}");
+        let failed = refused(&engine, AdminRequest::DriveFail { drive: "f1".into() }).await;
+        assert!(failed.contains("drive remove") && !failed.contains("replace"), "{failed}");
+        done(&engine, remove("f1")).await;
+        until(&world, &engine, "that it is gone", |pool| pool.drives.iter().all(|drive| drive.name != "f1"))
+            .await;
     });
 }

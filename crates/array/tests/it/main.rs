@@ -11,6 +11,7 @@ mod groups;
 mod grow;
 mod lanes;
 mod leaving;
+mod leaving_room;
 mod migrate;
 mod pause;
 mod real_array;

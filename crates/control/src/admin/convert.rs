@@ -203,8 +203,18 @@ pub(crate) fn described(one: facts::PoolFacts) -> api::PoolFacts {
             stripe_unit_bytes,
             spare_chunklets,
             chunklets_min,
+            leaving,
         } = one;
-        api::GroupFacts { name, raid, set_size, groups, stripe_unit_bytes, spare_chunklets, chunklets_min }
+        api::GroupFacts {
+            name,
+            raid,
+            set_size,
+            groups,
+            stripe_unit_bytes,
+            spare_chunklets,
+            chunklets_min,
+            leaving,
+        }
     };
     let drive = |one: facts::DriveFacts| {
         let facts::DriveFacts {
@@ -319,8 +329,18 @@ pub fn facts_of(one: api::PoolFacts) -> facts::PoolFacts {
             stripe_unit_bytes,
             spare_chunklets,
             chunklets_min,
+            leaving,
         } = one;
-        facts::GroupFacts { name, raid, set_size, groups, stripe_unit_bytes, spare_chunklets, chunklets_min }
+        facts::GroupFacts {
+            name,
+            raid,
+            set_size,
+            groups,
+            stripe_unit_bytes,
+            spare_chunklets,
+            chunklets_min,
+            leaving,
+        }
     };
     let drive = |one: api::DriveFacts| {
         let api::DriveFacts {

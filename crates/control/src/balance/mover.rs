@@ -24,13 +24,15 @@ pub(crate) const MOVES_AT_ONCE: u32 = 32;
 pub(crate) enum Purpose {
     /// They are to lie in another group.
     Placement,
+    /// They are to lie in their volume's group, which they left before, or to which it has migrated.
+    Return,
     /// They are hot and lie on disks, or are cold and lie on flash.
     Tier,
     /// Sets are to hold the same.
     Balance,
 }
 
-const PURPOSES: usize = 3;
+const PURPOSES: usize = 4;
 
 /// How many extents of a pool are on their way, and how many moves wait.
 #[derive(Default)]
@@ -162,9 +164,12 @@ impl Balance {
         let Some(from) = core.slot_elsewhere(extent, group) else { return Begun::NotNeeded };
         // What is reserved for an extent that comes home is its own; any other takes what is not reserved.
         let claim = Claim { group, thin: !core.is_reserved_in(extent, group) };
-        let Some(to) = self.space.core(number).allocate_slots(claim, None).await.pop() else {
-            return Begun::NoRoom;
+        let space = self.space.core(number);
+        let to = match purpose {
+            Purpose::Return => space.allocate_for_return(claim).await,
+            _ => space.allocate_slots(claim, None).await.pop(),
         };
+        let Some(to) = to else { return Begun::NoRoom };
         let family = core.metadata.state().family_of(extent.volume);
         let balance = self.clone();
         Begun::UnderWay(self.world.spawn(async move {

@@ -156,7 +156,13 @@ impl Membership {
     pub(crate) async fn fail_drive(self: &Rc<Self>, name: &str) -> Done {
         let (number, place, state) = self.member_named(name)?;
         if state == MemberState::Lost {
-            let can_return = can_return(&self.core(number).metadata.state(), place);
+            let state = self.core(number).metadata.state();
+            if state.member(place).is_some_and(|lost| state.group_is_gone(lost.group)) {
+                return Err(AdminError::new(format!(
+                    "drive {name:?} is lost already, and its group has left the pool; remove it (tier0 drive remove)"
+                )));
+            }
+            let can_return = can_return(&state, place);
             let return_it = if can_return { "take it back if it answers (tier0 drive rejoin), " } else { "" };
             return Err(AdminError::new(format!(
                 "drive {name:?} is lost already; {return_it}replace it with a new one ({}), or remove it (tier0 drive \

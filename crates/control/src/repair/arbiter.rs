@@ -408,8 +408,12 @@ impl Repair {
             true => FailureCause::TakenOut,
             false => known.map_or(FailureCause::Unknown, FailureCause::Error),
         };
-        let is_removed = core.metadata.state().member(member).is_some_and(|lost| lost.leaving);
+        let (is_removed, group_left) = {
+            let state = core.metadata.state();
+            let lost = state.member(member);
+            (lost.is_some_and(|lost| lost.leaving), lost.is_some_and(|lost| state.group_is_gone(lost.group)))
+        };
         let drive = Subject::drive(core.drive_name(member));
-        self.tell(drive, EventKind::DriveFailed { cause, is_removed });
+        self.tell(drive, EventKind::DriveFailed { cause, is_removed, group_left });
     }
 }

@@ -105,22 +105,48 @@ impl Part {
 }
 
 impl SpacePool {
-    /// Slots of a group that thin volumes do not get: the reserve, of which each group keeps its share.
+    /// Slots of a group that thin volumes do not get: the reserve, of which each group that stays keeps its share.
     pub(crate) fn kept_slots(&self, group: u32) -> u64 {
+        self.kept_slots_without(group, None)
+    }
+
+    /// The same when another group has left.
+    fn kept_slots_without(&self, group: u32, leaving: Option<u32>) -> u64 {
         let state = self.metadata.state();
-        let kept = self.rules.borrow().reserve.of(tier0_pool::Space::of(&state).usable);
+        if !state.group_stays(group) {
+            return 0;
+        }
+        let extent = state.geometry().extent_sectors * SECTOR_BYTES;
+        let stay = state.groups_that_stay().filter(|other| Some(*other) != leaving);
+        let all: u64 = stay.map(|other| state.slot_count_of(other)).sum();
+        let kept = self.rules.borrow().reserve.of(ByteCount(all.saturating_mul(extent)));
         let share = u128::from(kept.0) * u128::from(state.slot_count_of(group));
-        let all: u64 = state.groups_there().map(|(group, _)| state.slot_count_of(group)).sum();
         let share = share.div_ceil(u128::from(all.max(1))) as u64;
-        share.div_ceil(state.geometry().extent_sectors * SECTOR_BYTES)
+        share.div_ceil(extent)
+    }
+
+    /// Slots of a group that are free beside the reserve that it keeps when another group has left, and that reserve.
+    pub(crate) fn room_beside_reserve(
+        &self,
+        reports: &[ShardReport],
+        group: u32,
+        leaving: Option<u32>,
+    ) -> (u64, u64) {
+        let kept = self.kept_slots_without(group, leaving);
+        let held = self.slots_in_use_unmapped(reports, group);
+        (self.metadata.state().room_in(group).saturating_sub(held + kept), kept)
     }
 
     /// By group what is taken, with what shards use of what was allocated to them and is not mapped yet.
     pub(crate) fn parts(&self, reports: &[ShardReport]) -> Vec<Part> {
-        let in_slot_reserves = |group: u32| -> u64 {
-            reports.iter().filter_map(|report| report.slot_reserve_slots.get(&group)).sum()
-        };
-        self.parts_with_unmapped(|group| self.slots_held(group).saturating_sub(in_slot_reserves(group)))
+        self.parts_with_unmapped(|group| self.slots_in_use_unmapped(reports, group))
+    }
+
+    /// Slots of a group that shards use and that are not mapped yet.
+    fn slots_in_use_unmapped(&self, reports: &[ShardReport], group: u32) -> u64 {
+        let in_reserves: u64 =
+            reports.iter().filter_map(|report| report.slot_reserve_slots.get(&group)).sum();
+        self.slots_held(group).saturating_sub(in_reserves)
     }
 
     /// Slots of a group that have no extent and are not free either: those that are being discarded are as good as free.

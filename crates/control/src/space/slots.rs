@@ -114,6 +114,15 @@ impl SpacePool {
         let left = self.metadata.allocatable_slots(claim.group);
         let count = shards.map_or(1, |shards| (left / (BATCH_SHARE * shards as u64)).clamp(1, BATCH_MAX));
         let kept = if shards.is_some() { self.kept_slots(claim.group) } else { 0 };
+        self.allocate(claim, count, kept).await
+    }
+
+    /// A slot for an extent that comes home to its volume's group. The reserve stays free: a host may need it first.
+    pub(crate) async fn allocate_for_return(&self, claim: Claim) -> Option<SlotRef> {
+        self.allocate(claim, 1, self.kept_slots(claim.group)).await.pop()
+    }
+
+    async fn allocate(&self, claim: Claim, count: u64, kept: u64) -> Vec<SlotRef> {
         let most = match claim.thin {
             true => self.metadata.free_slots(claim.group).saturating_sub(kept),
             false => u64::MAX,

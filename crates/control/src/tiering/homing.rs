@@ -2,6 +2,7 @@
 //! left of a migration ([`crate::volumes::migrate`]), or of a volume that the tier does not move any more. Which they are is in the
 //! map, so a restart forgets none of them.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -29,7 +30,14 @@ const RETRY: Nanos = Nanos::from_secs(1);
 impl Tiering {
     /// Moves a volume, and what was cloned from it, to another group of its pool.
     pub(crate) async fn migrate(&self, name: &str, group: &str) -> Done {
-        let Migrated { pool, names, bytes, are_unplaced } = self.volumes.change_group(name, group).await?;
+        let taken = |pool: usize, group: u32, is_thin: bool| {
+            let promised = self.core(pool).promised_in(group, None);
+            // What comes home leaves the reserve free, so it must not be given to a thick volume either.
+            let kept = if is_thin || promised > 0 { self.space.core(pool).kept_slots(group) } else { 0 };
+            promised + kept
+        };
+        let Migrated { pool, names, bytes, are_unplaced } =
+            self.volumes.change_group(name, group, taken).await?;
         // What was kept for the volumes in the group of before is not needed there.
         self.space.recall_slot_reserves(pool).await;
         self.core(pool).homing.notify_all();
@@ -71,6 +79,9 @@ impl Tiering {
             }
             let is_rebuilding = self.repair.is_rebuilding(number);
             if is_rebuilding || self.bring_home(number, &were_away).await == 0 {
+                if !is_rebuilding {
+                    self.tell_stuck(number).await;
+                }
                 self.world.sleep(RETRY).await;
             }
         }
@@ -90,7 +101,7 @@ impl Tiering {
     /// Moves what is away of these volumes, as far as there is room; how many extents have moved.
     async fn bring_home(&self, number: usize, volumes: &[u32]) -> u64 {
         let core = self.core(number);
-        let mut moved = 0;
+        let (mut moved, mut full) = (0, BTreeSet::new());
         for volume in volumes {
             let mut next = Some(0);
             while let Some(first) = next {
@@ -102,17 +113,21 @@ impl Tiering {
                 let (some, is_full) = self.move_home(number, &extents, home).await;
                 moved += some;
                 if is_full {
-                    // Shards may have in reserve what thick volumes were promised.
-                    self.space.recall_slot_reserves(number).await;
-                    // What a tier has moved there gives way.
-                    if let Some(make_room) = self.space.core(number).room_maker.get() {
-                        make_room(home);
-                    }
-                    return moved;
+                    full.insert(home);
+                    break;
                 }
                 self.world.sleep(TURN).await;
             }
         }
+        for home in &full {
+            // Shards may have in reserve what thick volumes were promised.
+            self.space.recall_slot_reserves(number).await;
+            // What a tier has moved there gives way.
+            if let Some(make_room) = self.space.core(number).room_maker.get() {
+                make_room(*home);
+            }
+        }
+        core.note_full(&full, self.world.now());
         moved
     }
 
@@ -135,7 +150,7 @@ impl Tiering {
         let mut under_way = Vec::new();
         let mut is_full = false;
         for extent in extents {
-            match self.balance.begin_placing(number, *extent, group, (Purpose::Placement, pacing)).await {
+            match self.balance.begin_placing(number, *extent, group, (Purpose::Return, pacing)).await {
                 Begun::UnderWay(task) => {
                     let wanted = Wanted { extent: *extent, to_fast, reason: TierReason::Placed, value: 0.0 };
                     under_way.push((wanted, task));
@@ -152,6 +167,21 @@ impl Tiering {
 }
 
 impl TierPool {
+    /// Slots of a group that are promised to extents of its thin volumes that are on their way home, but for those that come from one
+    /// group. Thick volumes have theirs reserved. What clones have together is counted for each of them.
+    pub(super) fn promised_in(&self, home: u32, but_from: Option<u32>) -> u64 {
+        let state = self.metadata.state();
+        let groups = TierGroups::of(&self.pool);
+        let thin = state.volumes().filter(|volume| volume.thin && volume.group == home);
+        let strays = |volume: &Volume| -> u64 {
+            let away = state.away_of(volume.number).filter(|(other, _)| Some(*other) != but_from);
+            away.filter(|(other, _)| is_stray_in(&state, volume, *other, groups.as_ref()))
+                .map(|(_, count)| count)
+                .sum()
+        };
+        thin.filter(|volume| !volume.is_unfinished()).map(strays).sum()
+    }
+
     fn volumes_with_strays(&self) -> Vec<u32> {
         let state = self.metadata.state();
         let groups = TierGroups::of(&self.pool);

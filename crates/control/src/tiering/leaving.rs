@@ -10,17 +10,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tier0_api::{EventKind, FindingKind};
+use tier0_api::EventKind;
 use tier0_description::names::quoted;
-use tier0_pool::{MetaRecord, Place, Placement, PoolState};
-use tier0_units::{ByteCount, SECTOR_BYTES};
+use tier0_pool::{MetaRecord, Place, Placement};
+use tier0_units::{ByteCount, SECTOR_BYTES, SlotRef};
 
 use super::groups::TierGroups;
+use super::moves::EXTENTS_AT_ONCE;
 use super::{TierPool, Tiering};
 use crate::admin::AdminError;
 use crate::context::{Done, TURN};
 use crate::pool::ALL_PLACES;
-use crate::report::Findings;
 use crate::volumes::migrate::slots_in;
 
 impl Tiering {
@@ -41,6 +41,7 @@ impl Tiering {
         core.check_not_needed(group, name)?;
         core.check_no_pins(group, name, self.world.unix_s())?;
         self.check_room_at_home(number, group, name).await?;
+        let pins = self.note_of_pins(number, group).await;
         core.metadata
             .commit(vec![MetaRecord::GroupLeaving { group, leaving: true }])
             .await
@@ -54,7 +55,7 @@ impl Tiering {
         };
         let log = core.log_on_drives_of(group);
         Ok(format!(
-            "group {name} leaves pool {}: {moves}its drives hold none of the pool's data and can be removed (tier0 drive remove){log}; \
+            "group {name} leaves pool {}: {moves}its drives hold none of the pool's data and can be removed (tier0 drive remove){log}{pins}; \
              \"tier0 status\" shows what is left, and --cancel lets it stay",
             core.name
         ))
@@ -76,6 +77,7 @@ impl Tiering {
             .commit(vec![MetaRecord::GroupLeaving { group, leaving: false }])
             .await
             .map_err(AdminError::from)?;
+        core.forget_stuck(group);
         core.begin_round();
         Ok(format!(
             "group {name} stays in pool {}; what has left it comes back only as the tier or a pin moves it",
@@ -106,6 +108,7 @@ impl Tiering {
             if core.commit(vec![gone]).await.is_err() {
                 continue;
             }
+            core.forget_stuck(group);
             core.shape.give_up(&core.metadata.state(), group);
             self.tell(self.pool_subject(number), EventKind::GroupRemoved { group: name });
             // Drives of it that were to leave can.
@@ -134,22 +137,80 @@ impl Tiering {
                 self.world.sleep(TURN).await;
             }
         }
+        // What hosts have discarded is free.
+        self.space.collect_discarded().await;
+        let reports = self.reports(number).await;
         let state = core.metadata.state();
         for (home, wanted) in wanted {
-            let room = room_for_returns(&state, home, group);
+            let promised = core.promised_in(home, Some(group));
+            let (free, kept) = self.space.core(number).room_beside_reserve(&reports, home, Some(group));
+            let room = free.saturating_sub(promised);
             if wanted <= room {
                 continue;
             }
             let home = state.name_of_group(home).unwrap_or_default();
+            let bytes = |slots: u64| core.bytes_of_slots(slots);
+            let also = |slots: u64, what: &str| match slots {
+                0 => String::new(),
+                _ => format!(", beside {:#} {what}", bytes(slots)),
+            };
+            let (on_its_way, reserve) =
+                (also(promised, "that are on their way there"), also(kept, "of the reserve"));
+            let lower = if kept > 0 { "lower the reserve (tier0 pool reserve), " } else { "" };
             return Err(AdminError::new(format!(
-                "{:#} in group {name:?} are of volumes of group {home:?}, which has room for {:#}: {:#} are lacking; add drives to that \
-                 group (tier0 drive add --group {home}, then tier0 pool grow), or discard or delete data",
-                core.bytes_of_slots(wanted),
-                core.bytes_of_slots(room),
-                core.bytes_of_slots(wanted - room),
+                "{:#} in group {name:?} are of volumes of group {home:?}, which has room for {:#}{on_its_way}{reserve}: {:#} are \
+                 lacking; add drives to that group (tier0 drive add --group {home}, then tier0 pool grow), {lower}or discard or \
+                 delete data",
+                bytes(wanted),
+                bytes(room),
+                bytes(wanted - room),
             )));
         }
         Ok(())
+    }
+}
+
+impl Tiering {
+    /// What becomes of the extents in a group that an administrator has placed or pinned there, where another group becomes the
+    /// fast one.
+    async fn note_of_pins(&self, number: usize, group: u32) -> String {
+        let core = self.core(number);
+        let Some(other) = core.other_fast(group) else { return String::new() };
+        let now = self.world.unix_s();
+        let placed: Vec<(u32, Placement)> = {
+            let state = core.metadata.state();
+            state.placements().map(|(volume, placement)| (volume, placement.clone())).collect()
+        };
+        let mut pinned = 0;
+        for (volume, placement) in placed {
+            let mut next = Some(0);
+            while let Some(first) = next {
+                let state = core.metadata.state();
+                let own = state.map(volume).into_iter().flat_map(|map| map.iter_from(first));
+                let some: Vec<_> = own.take(EXTENTS_AT_ONCE + 1).collect();
+                let is_meant = |(index, slot): &&(u32, SlotRef)| {
+                    placement.of(*index, now) == Place::Fast && core.shape.slots.group_of(slot.slot) == group
+                };
+                pinned += some.iter().take(EXTENTS_AT_ONCE).filter(is_meant).count() as u64;
+                next = some.get(EXTENTS_AT_ONCE).map(|(index, _)| *index);
+                drop(state);
+                self.world.sleep(TURN).await;
+            }
+        }
+        let kept = self.space.core(number).kept_slots(other);
+        let room = core.metadata.free_slots(other).saturating_sub(kept);
+        let state = core.metadata.state();
+        let name = state.name_of_group(other).unwrap_or_default();
+        match (pinned, pinned.saturating_sub(room)) {
+            (0, _) => String::new(),
+            (_, 0) => format!("; what is placed or pinned there moves to group {name}"),
+            (_, lacking) => format!(
+                "; {:#} are placed or pinned there and move to group {name}, which lacks room for {:#}: as long as it does, so much \
+                 lies in the groups of the volumes",
+                core.bytes_of_slots(pinned),
+                core.bytes_of_slots(lacking)
+            ),
+        }
     }
 }
 
@@ -207,7 +268,8 @@ impl TierPool {
 
     /// Nothing is to lie in this group by an administrator's word, unless another one takes its place.
     fn check_no_pins(&self, group: u32, name: &str, now_unix_s: u64) -> Result<(), AdminError> {
-        if TierGroups::of(&self.pool).is_none_or(|groups| groups.fast != group) || self.has_other_fast(group)
+        if TierGroups::of(&self.pool).is_none_or(|groups| groups.fast != group)
+            || self.other_fast(group).is_some()
         {
             return Ok(());
         }
@@ -244,10 +306,10 @@ impl TierPool {
         )))
     }
 
-    /// Whether another group that stays would be the fast one.
-    fn has_other_fast(&self, group: u32) -> bool {
+    /// The group that would be the fast one without this one.
+    fn other_fast(&self, group: u32) -> Option<u32> {
         let state = self.metadata.state();
-        state.groups_that_stay().any(|other| other != group && super::groups::is_fast(&state, other))
+        state.groups_that_stay().find(|other| *other != group && super::groups::is_fast(&state, *other))
     }
 
     /// What is to be told of a write log on the drives of a group.
@@ -269,36 +331,4 @@ impl TierPool {
     fn bytes_of_slots(&self, slots: u64) -> ByteCount {
         ByteCount(slots * self.metadata.state().geometry().extent_sectors * SECTOR_BYTES)
     }
-}
-
-impl Findings {
-    /// Groups that are to leave and cannot, because the groups of the volumes whose extents lie there are full.
-    pub(crate) fn look_at_leaving_groups(&mut self, state: &PoolState) {
-        for group in state.groups_that_leave() {
-            let guests = state.volumes().filter(|volume| {
-                volume.thin && state.away_of(volume.number).any(|(other, _)| other == group)
-            });
-            let homes: BTreeSet<u32> = guests.map(|volume| volume.group).collect();
-            let is_full = |home: &u32| state.room_in(*home) + state.lent_to_tier(*home) == 0;
-            let full = homes.into_iter().filter(is_full).filter_map(|home| state.name_of_group(home));
-            let full: Vec<String> = full.map(str::to_owned).collect();
-            let Some(name) = state.name_of_group(group).filter(|_| !full.is_empty()) else { continue };
-            self.add(FindingKind::GroupCannotLeave { group: name.to_owned(), full });
-        }
-    }
-}
-
-/// Slots of a group for extents of its thin volumes that come back from `from`: those that are free, and those that give way to them,
-/// without what others that are on their way need.
-fn room_for_returns(state: &PoolState, home: u32, from: u32) -> u64 {
-    let comes =
-        state.volumes().filter(|volume| volume.thin && volume.group == home && !volume.is_unfinished());
-    let is_default = |volume: u32| state.placement(volume).is_default();
-    let promised: u64 = comes
-        .filter(|volume| is_default(volume.number))
-        .flat_map(|volume| state.away_of(volume.number))
-        .filter(|(other, _)| *other != from)
-        .map(|(_, count)| count)
-        .sum();
-    (state.room_in(home) + state.lent_to_tier(home)).saturating_sub(promised)
 }

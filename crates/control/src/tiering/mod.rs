@@ -12,11 +12,12 @@ pub(crate) mod leaving;
 pub(crate) mod moves;
 pub(crate) mod round;
 pub(crate) mod settings;
+mod stuck;
 pub(crate) mod view;
 pub(crate) mod wear;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -61,6 +62,12 @@ pub(crate) struct TierPool {
     changed: Notify,
     /// Rung when volumes have changed their group.
     homing: Notify,
+    /// Groups without room for what is to come home, and since when.
+    full_since: RefCell<BTreeMap<u32, Nanos>>,
+    /// Groups that are to leave, and what was told that keeps them: a group without room, or lost pages.
+    stuck_told: RefCell<BTreeSet<(u32, Option<u32>)>>,
+    /// When was looked last for what keeps them.
+    stuck_looked: Cell<Nanos>,
     pace: Cell<Pace>,
     /// Whether hosts wait longer for the fast group than for the others, as the last round has seen it.
     is_fast_slower: Cell<bool>,
@@ -120,6 +127,9 @@ impl TierPool {
             is_due: Cell::new(false),
             changed: Notify::new(),
             homing: Notify::new(),
+            full_since: RefCell::default(),
+            stuck_told: RefCell::default(),
+            stuck_looked: Cell::new(Nanos::ZERO),
             pace: Cell::default(),
             is_fast_slower: Cell::new(false),
             last: RefCell::default(),

@@ -248,7 +248,8 @@ impl Tiering {
         may_give_way: usize,
     ) -> Vec<Wanted> {
         let leave = wanted.iter().filter(|one| !one.to_fast).count();
-        let free = self.core(number).metadata.free_slots(groups.fast) as usize;
+        let free = self.core(number).metadata.free_slots(groups.fast);
+        let free = free.saturating_sub(self.space.core(number).kept_slots(groups.fast)) as usize;
         let mut room = free + leave + may_give_way;
         wanted.retain(|one| {
             let fits = !one.to_fast || room > 0;

@@ -7,7 +7,7 @@ use tier0_pool::{DriveClass, MetaRecord, PINS_MAX, Pin, Place, Placement, PoolSt
 use tier0_units::{ByteCount, ExtentId, SECTOR_BYTES, SlotRef};
 
 use super::Tiering;
-use super::groups::TierGroups;
+use super::groups::{TierGroups, is_fast};
 use crate::admin::{AdminError, place_of, volume_place};
 use crate::context::Done;
 use crate::volumes::lifecycle::Meant;
@@ -161,6 +161,13 @@ impl Tiering {
         let core = self.core(pool);
         let Some(groups) = TierGroups::of(core) else {
             let state = core.metadata.state();
+            if let Some(leaving) = lacking_leaves(&state) {
+                return Err(AdminError::new(format!(
+                    "group {leaving:?} is leaving pool {:?}, so nothing can move between a fast and a slow group; let it stay (tier0 \
+                     pool remove-group {leaving} --cancel), or add another one (tier0 pool add-group)",
+                    core.name
+                )));
+            }
             let has_flash = state.members().iter().any(|member| member.class == DriveClass::Flash);
             let lacks =
                 if has_flash { "no group of disks beside one of flash" } else { "no drives of class flash" };
@@ -197,7 +204,8 @@ impl Tiering {
         let gives_way = extents_that_give_way(&state, self.world.unix_s(), |extent, slot| {
             is_fast(slot) && !stays(extent)
         });
-        let room = core.metadata.free_slots(groups.fast) + gives_way;
+        let kept = self.space.core(pool).kept_slots(groups.fast);
+        let room = core.metadata.free_slots(groups.fast).saturating_sub(kept) + gives_way;
         if lacking <= room {
             return Ok(());
         }
@@ -253,6 +261,13 @@ impl Tiering {
         let extent = self.core(pool).metadata.state().geometry().extent_sectors;
         format!("{:#}", ByteCount(extents * extent * SECTOR_BYTES))
     }
+}
+
+/// The group that is to leave and without which a pool that lacks a fast group, or a slow one, has both.
+fn lacking_leaves(state: &PoolState) -> Option<&str> {
+    let has_fast = state.groups_that_stay().any(|group| is_fast(state, group));
+    let lacks = |group: &u32| if has_fast { state.has_disks(*group) } else { is_fast(state, *group) };
+    state.groups_that_leave().find(lacks).and_then(|group| state.name_of_group(group))
 }
 
 /// How many extents the tier may move as it likes, of those that `is_meant`.

@@ -52,10 +52,12 @@ struct Family {
 
 impl Volumes {
     /// Makes a volume and its family one of another group. Where that one has no disks, what was said of their places is forgotten.
+    /// `taken`: slots of a group of a pool, free now, that a volume, thin or thick, does not get.
     pub(crate) async fn change_group(
         self: &Rc<Self>,
         name: &str,
         group: &str,
+        taken: impl Fn(usize, u32, bool) -> u64,
     ) -> Result<Migrated, AdminError> {
         let meant = || {
             let Family { pool, volumes, .. } = self.family_meant(name, group)?;
@@ -66,7 +68,8 @@ impl Volumes {
         let family = self.family_meant(name, group)?;
         let Family { pool, number, ref volumes, group } = family;
         let wanted = self.slots_wanted(&family).await;
-        self.check_room_for_family(&family, wanted)?;
+        let is_thin = volumes.iter().any(|(volume, _)| volume.thin);
+        self.check_room_for_family(&family, wanted, taken(pool, group, is_thin))?;
         let core = self.core(pool);
         if !core.metadata.state().is_mixed() {
             core.metadata.commit(vec![MetaRecord::GroupsMixed {}]).await.map_err(AdminError::from)?;
@@ -159,7 +162,7 @@ impl Volumes {
         wanted
     }
 
-    fn check_room_for_family(&self, family: &Family, wanted: u64) -> Result<(), AdminError> {
+    fn check_room_for_family(&self, family: &Family, wanted: u64, taken: u64) -> Result<(), AdminError> {
         let core = self.core(family.pool);
         let state = core.metadata.state();
         let here = |volume: u32| -> u64 {
@@ -170,17 +173,7 @@ impl Volumes {
         let own = family.volumes.iter().filter(|(volume, _)| is_auto(volume));
         let own: u64 = own.map(|(volume, _)| here(volume.number)).sum();
         let lent = state.lent_to_tier(family.group).saturating_sub(own);
-        // Others are on their way.
-        let comes = |volume: &&VolumeRecord| {
-            volume.thin && volume.group == family.group && state.placement(volume.number).is_default()
-        };
-        let promised: u64 = state
-            .volumes()
-            .filter(comes)
-            .flat_map(|volume| state.away_of(volume.number))
-            .map(|(_, count)| count)
-            .sum();
-        let room = (state.room_in(family.group) + lent).saturating_sub(promised);
+        let room = (state.room_in(family.group) + lent).saturating_sub(taken);
         if wanted <= room {
             return Ok(());
         }

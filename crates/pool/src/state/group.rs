@@ -118,6 +118,11 @@ impl PoolState {
         self.inventory.groups.iter().any(SetGroup::is_gone)
     }
 
+    /// Whether this group has left the pool.
+    pub fn group_is_gone(&self, group: u32) -> bool {
+        self.inventory.groups.get(group as usize).is_some_and(SetGroup::is_gone)
+    }
+
     /// Whether the pool has such a group, and it is to stay.
     pub fn group_stays(&self, group: u32) -> bool {
         self.inventory.groups.get(group as usize).is_some_and(SetGroup::stays)
@@ -255,7 +260,14 @@ impl PoolState {
             return Err(MetaError::Exists { what: "group", name: group.name.clone() });
         }
         if self.inventory.groups.len() >= GROUPS_MAX {
-            let fact = format!("a pool has at most {GROUPS_MAX} groups; use another pool");
+            let left = self.inventory.groups.iter().filter(|group| group.is_gone()).count();
+            let counted = match left {
+                0 => String::new(),
+                left => format!(", and the {left} that have left it count"),
+            };
+            let fact = format!(
+                "a pool has at most {GROUPS_MAX} groups in its life{counted}; add drives to one that it has, or use another pool"
+            );
             return Err(MetaError::Geometry { fact });
         }
         self.check_group_shape(group)

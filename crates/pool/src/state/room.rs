@@ -1,7 +1,7 @@
 //! Room in a pool's groups: slots that are free, and those of them that thick volumes have reserved.
 
 use crate::record::MappedRun;
-use crate::state::{ExtentMap, MetaError, PoolState, SetGroup, Tenants, Volume};
+use crate::state::{ExtentMap, MetaError, PoolState, Tenants, Volume};
 
 impl PoolState {
     /// All slots of the pool, those of groups that are gone included.
@@ -21,7 +21,7 @@ impl PoolState {
 
     /// Slots of a group without an extent; none if it is gone.
     pub fn free_slot_count_of(&self, group: u32) -> u64 {
-        if self.groups().get(group as usize).is_some_and(SetGroup::is_gone) {
+        if self.group_is_gone(group) {
             return 0;
         }
         self.slots.counts_of(group).1

@@ -1,5 +1,6 @@
 //! The drives of a pool: a table, and a line for each of which there is something to tell.
 
+use tier0_api::render::remove_command;
 use tier0_api::{DriveHealth, DriveStanding, DriveState, DriveStatus};
 use tier0_units::{ByteCount, counted};
 
@@ -70,6 +71,9 @@ fn told(drive: &DriveStatus, is_paused: bool) -> Option<String> {
     let remedy = match word {
         "failed" if drive.leaving => "; it is removed when its contents are on the other drives".to_owned(),
         "failed" if is_paused => String::new(),
+        "failed" if drive.group_left => {
+            format!("; its group has left the pool: {}", remove_command(&drive.name))
+        }
         "failed" if !drive.can_return => format!("; {replace}"),
         "failed" => format!("; \"tier0 drive rejoin\" brings it back if it is online again, {replace}"),
         _ => String::new(),
@@ -120,6 +124,7 @@ mod tests {
             class: None,
             group: None,
             can_return: false,
+            group_left: false,
             lost_because: None,
             io: tier0_api::IoSummary::default(),
             health: Some(DriveHealth {

@@ -150,3 +150,20 @@ fn a_group_comes_back_with_a_transaction_that_fails() {
     state.apply_all(&[leaving(SLOW, true), removed(SLOW), hopeless]).expect_err("no such volume");
     assert_eq!(state, before);
 }
+
+/// A number is given once, so groups that have left count, and the refusal says so.
+#[test]
+fn a_pool_has_so_many_groups_in_its_life() {
+    let mut state = grouped();
+    state.apply_all(&[leaving(SLOW, true), removed(SLOW)]).expect("nothing lies in it");
+    let first = state.groups()[0].clone();
+    let another = |number: usize| {
+        let name = format!("group{number}");
+        MetaRecord::GroupAdded(SetGroup { name, stage: GroupStage::Stays, ..first.clone() })
+    };
+    let more: Vec<MetaRecord> = (state.groups().len()..crate::GROUPS_MAX).map(another).collect();
+    let one_too_many = another(crate::GROUPS_MAX);
+    state.apply_all(&more).expect("as many as there can be");
+    let told = refused(&state, one_too_many).to_string();
+    assert!(told.contains("16 groups in its life, and the 1 that have left it count"), "{told}");
+}
