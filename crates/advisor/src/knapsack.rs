@@ -28,7 +28,8 @@ pub fn choose(items: &[Item], space: f64) -> Vec<bool> {
     order.sort_by(|a, b| items[*b].value.total_cmp(&items[*a].value));
     order.truncate(EXACT_MAX);
     // A quotient that should be whole may be off by its rounding.
-    let steps = |item: &Item| ((item.bytes / space * STEPS as f64 - 1e-6).ceil().max(0.0) as usize).min(STEPS);
+    let steps =
+        |item: &Item| ((item.bytes / space * STEPS as f64 - 1e-6).ceil().max(0.0) as usize).min(STEPS);
     let mut best = vec![0.0_f64; STEPS + 1];
     let words = STEPS / 64 + 1;
     let mut taken = vec![0_u64; words * order.len()];

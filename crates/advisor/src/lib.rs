@@ -11,6 +11,8 @@
 //! | [`drives`] | drives of the catalogue |
 //! | [`knapsack`] | what fits and is worth most |
 //! | [`advice`] | the answer, the ranking, caches, sizing |
+//! | [`plan`] | the placement as a plan, with the statements that carry it out |
+//! | [`report`] | figures as texts, and the page |
 //!
 //! Invariants: no clock and no network; what was not measured is absent and reads "not measured", never 0; every conclusion says
 //! what it rests on.
@@ -22,7 +24,9 @@ pub mod drives;
 pub mod evidence;
 pub mod gain;
 pub mod knapsack;
+pub mod plan;
 pub mod read;
+pub mod report;
 pub mod rules;
 pub mod samples;
 pub mod site;

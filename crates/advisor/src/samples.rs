@@ -80,6 +80,9 @@ pub struct Relation {
     /// The table of an index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
+    /// The partitioned table that it is a part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition_of: Option<String>,
     /// Bytes on disk; with its TOAST table.
     pub bytes: Option<f64>,
     /// Pages read.

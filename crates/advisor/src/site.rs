@@ -47,8 +47,6 @@ pub struct Site {
     pub paths: Option<f64>,
     /// Files of tempdb.
     pub tempdb_files: Option<f64>,
-    /// Partitions of the busiest table.
-    pub partitions: Option<f64>,
 }
 
 impl Site {
@@ -57,11 +55,47 @@ impl Site {
     /// # Errors
     /// What is wrong, with line and field.
     pub fn parse(text: &str, file: &str) -> Result<Site, String> {
-        tier0_toml::read(text).map_err(|wrong| {
+        let site: Site = tier0_toml::read(text).map_err(|wrong| {
             format!(
                 "{file}, line {}: {}: {}; see docs/advise.md for its fields",
                 wrong.line, wrong.field, wrong.fact
             )
-        })
+        })?;
+        let levels = ["raid0", "raid1", "raid10", "raid5", "raid50", "raid6", "none"];
+        for (field, value) in [("raid", &site.raid), ("flash_raid", &site.flash_raid)] {
+            if let Some(value) = value.as_ref().filter(|value| !levels.contains(&value.as_str())) {
+                return Err(format!(
+                    "{file}: {field}: {value:?} is no RAID level; write one of {}",
+                    levels.join(", ")
+                ));
+            }
+        }
+        match site.flash_use.as_deref() {
+            None | Some("cache" | "tier") => Ok(site),
+            Some(other) => {
+                Err(format!("{file}: flash_use: {other:?} is unknown; write \"cache\" or \"tier\""))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_read_and_a_wrong_field_is_named() {
+        let site =
+            Site::parse("cores = 16\nraid = \"raid5\"\nused = \"1TB\"\n", "site.toml").expect("a site");
+        assert_eq!((site.cores, site.used), (Some(16.0), Some(ByteCount(1_000_000_000_000))));
+        for (text, word) in
+            [("spindels = 3", "line 1"), ("raid = \"raid7\"", "raid7"), ("flash_use = \"both\"", "tier")]
+        {
+            let error = Site::parse(text, "site.toml").expect_err(text);
+            assert!(
+                error.starts_with("site.toml") && error.contains(word) && error.contains("; "),
+                "{error}"
+            );
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::rank::{Ranked, Verdict};
 use super::{Chosen, Question};
-use crate::gain::Gain;
+use crate::report::{change, gb, interval};
 use crate::rules::Case;
 
 /// Sessions that wait for storage for this share of their time are limited by it.
@@ -111,23 +111,4 @@ fn limits_next(chosen: &Chosen) -> Option<String> {
             percent(share)
         ),
     })
-}
-
-/// A gain in words: `+17 %`.
-pub(crate) fn change(gain: f64) -> String {
-    format!("{:+.0} %", gain * 100.0)
-}
-
-/// Its interval.
-pub(crate) fn interval(gain: Gain) -> String {
-    format!("{} to {}", change(gain.low), change(gain.high))
-}
-
-/// Bytes in GB, with a decimal where it matters.
-pub(crate) fn gb(bytes: f64) -> String {
-    match bytes / 1e9 {
-        gb if gb < 0.1 => format!("{:.0} MB", bytes / 1e6),
-        gb if gb < 10.0 => format!("{gb:.1} GB"),
-        gb => format!("{gb:.0} GB"),
-    }
 }

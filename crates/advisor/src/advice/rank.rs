@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Chosen, Question};
-use crate::evidence::{Counter, Kind, Level, Object};
+use crate::evidence::{Counter, Format, Kind, Level, Object};
 use crate::gain::{Gain, Model, Waits};
 use crate::knapsack::{Item, choose};
 use crate::rules::Case;
@@ -44,6 +44,8 @@ pub struct Ranked {
     pub table: Option<String>,
     /// Its path, where it is a file.
     pub path: Option<String>,
+    /// The kind of report that counted it.
+    pub format: Option<Format>,
     /// What to do.
     pub verdict: Verdict,
     /// Bytes.
@@ -111,6 +113,7 @@ pub(super) fn rank(case: &Case<'_>, question: &Question) -> (Vec<Ranked>, Chosen
                 level: object.identity.level,
                 table: object.table.clone(),
                 path: object.identity.path.clone(),
+                format: object.measured.format,
                 verdict: Verdict::Stays,
                 bytes: object.bytes,
                 io_share,

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::rank::{Ranked, Verdict};
 use super::{Chosen, Question};
 use crate::evidence::Kind;
+use crate::report::gb;
 use crate::rules::Case;
 use crate::site::Site;
 
@@ -127,7 +128,7 @@ pub(super) fn sizing(question: &Question, objects: &[Ranked], chosen: &Chosen) -
             drive.name,
             drive.active_w,
             if is_cache { "without redundancy, since a read cache needs none" } else { "mirrored, since writes land there" },
-            super::answer::gb(chosen.bytes),
+            gb(chosen.bytes),
             FILL * 100.0,
             reads,
             writes,
@@ -148,7 +149,7 @@ pub(super) fn sizing(question: &Question, objects: &[Ranked], chosen: &Chosen) -
         words.push(format!(
             "{disks:.0} × {} ({}, {:.0} W each) as {raid} for what stays: {back_end:.0} back-end I/Os per second of {:.0} each at 20 ms, \
              {} at {:.0} % full",
-            disk.id, disk.name, disk.active_w, disk.iops, super::answer::gb(bytes), FILL * 100.0
+            disk.id, disk.name, disk.active_w, disk.iops, gb(bytes), FILL * 100.0
         ));
     } else {
         words.push("disks for what stays: not known without I/Os over a known time".to_owned());

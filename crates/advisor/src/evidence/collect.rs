@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::counts::Counter;
 use super::devices::{Device, DeviceSums, Host};
-use super::object::{Identity, Level, Object};
+use super::object::{Identity, Level, Measured, Object};
 use super::sample::{Counting, Format, Instance, Sample, Trap};
 
 /// Where evidence is from.
@@ -112,7 +112,10 @@ impl Collector {
         let mut evidence =
             Evidence { sources: self.sources, traps: self.traps, notes: self.notes, ..Evidence::default() };
         evidence.is_period = true;
-        for (format, group) in self.groups {
+        // Those without objects last: their time is not that of what is ranked.
+        let (with, without): (Vec<_>, Vec<_>) =
+            self.groups.into_iter().partition(|(_, group)| group.has_objects());
+        for (format, group) in with.into_iter().chain(without) {
             group.finish(format, period, &mut evidence);
         }
         (evidence.host, evidence.devices) = self.devices.finish();
@@ -121,6 +124,10 @@ impl Collector {
 }
 
 impl Group {
+    fn has_objects(&self) -> bool {
+        !self.sums.is_empty() || self.last.as_ref().is_some_and(|last| !last.objects.is_empty())
+    }
+
     fn add(&mut self, sample: Sample) {
         let objects: BTreeMap<Identity, Object> =
             sample.objects.into_iter().map(|object| (object.identity.clone(), object)).collect();
@@ -218,12 +225,20 @@ impl Group {
         }
         self.share_out(evidence);
         evidence.restarts += self.restarts;
-        // The finest source decides about the time: shares of it are compared with that of its own objects.
         let seconds = self.seconds.or(period);
-        evidence.seconds = match (evidence.seconds, seconds) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        let has_objects = !self.sums.is_empty();
+        let measured = Measured { seconds, format: Some(format) };
+        self.sums.values_mut().for_each(|object| object.measured = measured);
+        // The time of what is ranked; the counters of an instance are of it, or are brought to it.
+        match (evidence.seconds, seconds) {
+            (None, _) => evidence.seconds = seconds,
+            (Some(of), Some(own)) if !has_objects => self.instance.scale(of / own),
+            (Some(of), Some(own)) => {
+                evidence.instance.scale(own / of);
+                evidence.seconds = Some(own);
+            }
+            (Some(_), None) => {}
+        }
         evidence.instance.add(self.instance);
         evidence.objects.extend(self.sums.into_values());
     }
@@ -319,6 +334,7 @@ mod tests {
                 },
                 kind: Kind::Data,
                 table: None,
+                measured: Measured::default(),
                 bytes: None,
                 counts: Counts::default().with(Counter::Reads, reads),
             });

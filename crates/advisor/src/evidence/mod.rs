@@ -20,7 +20,7 @@ mod sample;
 pub use collect::{Collector, Evidence, Source};
 pub use counts::{Counter, Counts};
 pub use devices::{Device, Host};
-pub use object::{Identity, Kind, Level, Object, SEQUENTIAL_BYTES};
+pub use object::{Identity, Kind, Level, Measured, Object, SEQUENTIAL_BYTES};
 pub use sample::{Counting, DevicePoint, Format, HostPoint, Instance, Sample, Trap};
 
 pub(crate) use object::{kind_of_file, kind_of_tablespace};

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::counts::Counts;
+use super::sample::Format;
 
 /// How fine the objects of a source are. The same I/O is seen at every level, so levels are never added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -80,6 +81,17 @@ pub struct Object {
     pub bytes: Option<f64>,
     /// What was counted.
     pub counts: Counts,
+    /// How that was counted.
+    pub measured: Measured,
+}
+
+/// How an object was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Measured {
+    /// Over how many seconds, if known.
+    pub seconds: Option<f64>,
+    /// The kind of report.
+    pub format: Option<Format>,
 }
 
 impl Object {

@@ -79,7 +79,7 @@ pub struct Model {
 pub fn waits_of(evidence: &Evidence, objects: &[&Object]) -> Vec<Option<Waits>> {
     let device = device_times(evidence);
     let of = |object: &&Object| {
-        let seconds = evidence.seconds?;
+        let seconds = object.measured.seconds.or(evidence.seconds)?;
         let counts = &object.counts;
         let (reads, writes) = (counts.get(Counter::Reads), counts.get(Counter::Writes));
         let per_s = |count: Option<f64>| count.unwrap_or(0.0) / seconds;

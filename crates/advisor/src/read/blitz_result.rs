@@ -6,7 +6,7 @@ use std::io::BufRead;
 use super::csv::Csv;
 use super::error::ReadError;
 use crate::evidence::{
-    Collector, Counter, Counting, Counts, Format, Identity, Level, Object, Sample, kind_of_file,
+    Collector, Counter, Counting, Counts, Format, Identity, Level, Measured, Object, Sample, kind_of_file,
 };
 
 /// The most files.
@@ -49,6 +49,7 @@ pub(super) fn read(
             kind: kind_of_file(&identity.database, &path, ""),
             identity,
             table: None,
+            measured: Measured::default(),
             bytes,
             counts: Counts::default(),
         });

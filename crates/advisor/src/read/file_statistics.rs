@@ -10,7 +10,8 @@ use super::csv::Csv;
 use super::error::ReadError;
 use super::time::seconds_of;
 use crate::evidence::{
-    Collector, Counter, Counting, Counts, Format, Identity, Level, Object, Sample, Trap, kind_of_file,
+    Collector, Counter, Counting, Counts, Format, Identity, Level, Measured, Object, Sample, Trap,
+    kind_of_file,
 };
 
 /// The most objects of one moment.
@@ -240,6 +241,7 @@ fn object(csv: &Csv<'_>, columns: &Columns) -> Result<Object, ReadError> {
             path: Some(path).filter(|path| !path.is_empty()),
         },
         table: None,
+        measured: Measured::default(),
         bytes: csv.figure(columns.size.map(|(at, _)| at))?,
         counts,
     })

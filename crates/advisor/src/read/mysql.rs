@@ -6,7 +6,9 @@ use std::io::BufRead;
 use super::error::ReadError;
 use super::lines::Lines;
 use super::number::number;
-use crate::evidence::{Collector, Counter, Counting, Counts, Format, Identity, Kind, Level, Object, Sample};
+use crate::evidence::{
+    Collector, Counter, Counting, Counts, Format, Identity, Kind, Level, Measured, Object, Sample,
+};
 
 /// The most variables that are kept.
 const VARIABLES_MAX: usize = 10_000;
@@ -86,7 +88,14 @@ fn sample(values: &BTreeMap<String, f64>) -> Sample {
         sample.notes.push(format!("the buffer pool has {:.1} GB", pages * page / 1e9));
     }
     for (name, kind, counts) in [("data", Kind::Data, data), ("log", Kind::Log, log)] {
-        sample.objects.push(Object { identity: identity(name), kind, table: None, bytes: None, counts });
+        sample.objects.push(Object {
+            identity: identity(name),
+            kind,
+            table: None,
+            bytes: None,
+            measured: Measured::default(),
+            counts,
+        });
     }
     sample.notes.push(
         "MySQL's status counts data and log of the whole instance and no waits; tables are not told apart"

@@ -8,7 +8,7 @@ use std::io::BufRead;
 use super::csv::Csv;
 use super::error::ReadError;
 use crate::evidence::{
-    Collector, Counter, Counting, Counts, Format, Identity, Kind, Level, Object, Sample, Trap,
+    Collector, Counter, Counting, Counts, Format, Identity, Kind, Level, Measured, Object, Sample, Trap,
 };
 
 /// The most objects.
@@ -51,6 +51,7 @@ pub(super) fn read(
             identity: Identity { level: Level::Segment, database: csv.text_of(database), name, path: None },
             kind,
             table: None,
+            measured: Measured::default(),
             bytes: None,
             counts: Counts::default().with(Counter::Reads, reads).with(Counter::Hits, hits),
         });

@@ -5,8 +5,8 @@ use std::io::BufRead;
 
 use super::error::ReadError;
 use crate::evidence::{
-    Collector, Counter, Counting, Counts, DevicePoint, Format, HostPoint, Identity, Kind, Level, Object,
-    Sample,
+    Collector, Counter, Counting, Counts, DevicePoint, Format, HostPoint, Identity, Kind, Level, Measured,
+    Object, Sample,
 };
 use crate::samples::{HostCounters, MARK, PostgresSample, Relation, VERSION, VolumeCounters};
 
@@ -98,6 +98,7 @@ fn understood(from: PostgresSample, before: &mut Before) -> Sample {
         },
         kind: Kind::Log,
         table: None,
+        measured: Measured::default(),
         bytes: None,
         counts: Counts::default()
             .with(Counter::Writes, database.log_writes)
@@ -155,8 +156,13 @@ fn object(relation: &Relation) -> Object {
             name: relation.name.clone(),
             path: None,
         },
-        kind: if relation.table.is_some() { Kind::Index } else { Kind::Table },
-        table: relation.table.clone(),
+        kind: match (&relation.table, &relation.partition_of) {
+            (Some(_), _) => Kind::Index,
+            (None, Some(_)) => Kind::Partition,
+            (None, None) => Kind::Table,
+        },
+        table: relation.table.clone().or_else(|| relation.partition_of.clone()),
+        measured: Measured::default(),
         bytes: relation.bytes,
         counts,
     }

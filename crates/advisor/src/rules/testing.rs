@@ -1,7 +1,7 @@
 //! Cases for the tests of rules.
 
 use super::{Case, Outcome, Rule};
-use crate::evidence::{Counter, Counts, Device, Evidence, Identity, Kind, Level, Object};
+use crate::evidence::{Counter, Counts, Device, Evidence, Identity, Kind, Level, Measured, Object};
 use crate::gain::FlashTimes;
 use crate::site::Site;
 
@@ -35,6 +35,7 @@ pub(crate) fn object(name: &str, kind: Kind, gb: f64, reads: f64, writes: f64, m
         },
         kind,
         table: None,
+        measured: Measured::default(),
         bytes: Some(gb * 1e9),
         counts: Counts::default()
             .with(Counter::Reads, reads)

@@ -75,6 +75,7 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, report: &mut Report) -> 
                 }
             }
             ("table", false) => {
+                report.line(&headings.heading);
                 if open.len() < 8 {
                     let heading = format!(
                         "{} | {} | {}",

@@ -7,8 +7,8 @@ use super::super::error::ReadError;
 use super::super::number::number;
 use super::Table;
 use crate::evidence::{
-    Collector, Counter, Counting, Counts, Format, HostPoint, Identity, Instance, Kind, Level, Object, Sample,
-    kind_of_tablespace,
+    Collector, Counter, Counting, Counts, Format, HostPoint, Identity, Instance, Kind, Level, Measured,
+    Object, Sample, kind_of_tablespace,
 };
 
 /// The block size where the report does not say.
@@ -194,6 +194,7 @@ impl Report {
                 identity,
                 kind,
                 table: Some(object).filter(|_| !part.is_empty()),
+                measured: Measured::default(),
                 bytes: None,
                 counts: Counts::default().with(Counter::Reads, blocks),
             });
@@ -235,7 +236,31 @@ impl Report {
                 name: short.unwrap_or(name),
                 path,
             };
-            self.add(Object { identity, kind, table: None, bytes: None, counts });
+            self.add(Object {
+                identity,
+                kind,
+                table: None,
+                bytes: None,
+                measured: Measured::default(),
+                counts,
+            });
+        }
+    }
+
+    /// Gives segments the time of as many blocks of tablespaces: they have none of their own.
+    fn time_segments(&mut self) {
+        let block = self.block_bytes.unwrap_or(BLOCK_BYTES);
+        let spaces = self.objects.values().filter(|object| object.identity.level == Level::Tablespace);
+        let timed = spaces.filter_map(|object| {
+            Some((object.counts.get(Counter::ReadMs)?, object.counts.get(Counter::ReadBytes)? / block))
+        });
+        let (ms, blocks) = timed.fold((0.0, 0.0), |(ms, blocks), (more, of)| (ms + more, blocks + of));
+        if blocks <= 0.0 {
+            return;
+        }
+        for object in self.objects.values_mut().filter(|object| object.identity.level == Level::Segment) {
+            let reads = object.counts.get(Counter::Reads);
+            object.counts.set(Counter::ReadMs, reads.map(|reads| reads * ms / blocks));
         }
     }
 
@@ -273,16 +298,25 @@ impl Report {
                 path: None,
             };
             let counts = Counts::default().with(Counter::Writes, writes).with(Counter::WriteMs, ms);
-            self.add(Object { identity, kind: Kind::Log, table: None, bytes: None, counts });
+            self.add(Object {
+                identity,
+                kind: Kind::Log,
+                table: None,
+                bytes: None,
+                measured: Measured::default(),
+                counts,
+            });
         }
         self.instance.active_ms = self.db_time_s.map(|seconds| seconds * 1e3);
         self.instance.transactions =
             self.transactions_s.zip(self.elapsed_s).map(|(per_s, seconds)| per_s * seconds);
-        // Segments count blocks, and the reads of a scan have many of them.
         if self.objects.keys().any(|identity| identity.level == Level::Segment) {
-            sample
-                .notes
-                .push("AWR counts blocks, not I/Os, for segments, and lists only the largest".to_owned());
+            sample.notes.push(
+                "AWR counts blocks, not I/Os, for segments, and lists only the largest; their read times are shares of those of \
+                 tablespaces"
+                    .to_owned(),
+            );
+            self.time_segments();
         }
         sample.objects = self.objects.into_values().collect();
         (sample.instance, sample.host, sample.cores) = (self.instance, self.host, self.cores);
