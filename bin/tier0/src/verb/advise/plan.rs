@@ -16,8 +16,7 @@ Examples:
       the objects to move, what is expected, and the statements that move them
   tier0 advise plan shop.jsonl --flash 800GB --tablespace fast --sql
       only the statements, for psql
-  tier0 advise plan before.csv after.csv perfmon.csv --flash 400GB \\
-    --directory 'F:\\fast' --sql
+  tier0 advise plan before.csv after.csv --flash 400GB --directory F:/fast
       files of SQL Server
 
 Nothing is carried out. The choice is an exact knapsack over the waits that the

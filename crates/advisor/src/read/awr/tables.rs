@@ -79,7 +79,7 @@ impl Report {
         if let (Some(event), Some(waits)) = (with("event"), with("waits"))
             && let Some(seconds) = columns.iter().position(|column| {
                 column.contains("time")
-                    && column.ends_with("s")
+                    && (column.ends_with('s') || column.ends_with("sec"))
                     && !column.contains("outs")
                     && !column.ends_with("ms")
             })
