@@ -1,7 +1,11 @@
 //! What no report says of the site: cables, spindles, RAID levels. A file of the administrator's; every field is optional.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use tier0_units::ByteCount;
+
+use crate::evidence::Evidence;
 
 /// A site file.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -45,11 +49,21 @@ pub struct Site {
     pub ports: Option<f64>,
     /// Paths from the host to the array.
     pub paths: Option<f64>,
+    /// Sizes of objects that reports do not have, by name: `orders` or `app.orders`.
+    pub size: BTreeMap<String, ByteCount>,
     /// Files of tempdb.
     pub tempdb_files: Option<f64>,
 }
 
 impl Site {
+    /// Gives objects without a size the one that is known here.
+    pub fn add_sizes(&self, evidence: &mut Evidence) {
+        for object in evidence.objects.iter_mut().filter(|object| object.bytes.is_none()) {
+            let size = self.size.get(&object.full_name()).or_else(|| self.size.get(&object.identity.name));
+            object.bytes = size.map(|size| size.0 as f64);
+        }
+    }
+
     /// Reads one; `file` is its name in messages.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::rank::{Ranked, Verdict};
 use super::{Chosen, Question};
 use crate::report::{change, gb, interval};
-use crate::rules::Case;
+use crate::rules::{Case, Finding, Outcome};
 
 /// Sessions that wait for storage for this share of their time are limited by it.
 const LIMITS: f64 = 0.5;
@@ -18,10 +18,11 @@ const WORTH: f64 = 0.02;
 pub(super) fn answer(
     case: &Case<'_>,
     question: &Question,
+    findings: &[Finding],
     objects: &[Ranked],
     chosen: &Chosen,
 ) -> Vec<String> {
-    let mut lines = vec![limits_now(case)];
+    let mut lines = vec![limits_now(case, findings)];
     lines.push(brings(question, objects, chosen));
     if let Some(line) = limits_next(chosen) {
         lines.push(line);
@@ -33,7 +34,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn limits_now(case: &Case<'_>) -> String {
+fn limits_now(case: &Case<'_>, findings: &[Finding]) -> String {
     let busy = case.evidence.host.busy;
     match (&case.model, busy) {
         (_, Some(busy)) if busy >= FULL => {
@@ -48,11 +49,20 @@ fn limits_now(case: &Case<'_>) -> String {
             };
             format!("{words}: sessions wait for it {} of their time at work, and processors are {} busy.", percent(share), percent(busy))
         }
-        (None, Some(busy)) => format!(
-            "Processors are {} busy; whether storage limits is not known, because no waits of the database or its devices were \
-             measured over a known time.",
-            percent(busy)
-        ),
+        // What the host shows, where the database's own waits are not known.
+        (None, Some(busy)) => match findings.iter().find(|finding| finding.rule == "waits-for-io") {
+            Some(finding) if finding.outcome == Outcome::Fires => {
+                format!("The host waits for storage: {}.", finding.evidence)
+            }
+            Some(finding) if finding.outcome == Outcome::Silent => {
+                format!("The host does not wait for storage: {}.", finding.evidence)
+            }
+            _ => format!(
+                "Processors are {} busy; whether storage limits is not known, because no waits of the database or its devices \
+                 were measured over a known time.",
+                percent(busy)
+            ),
+        },
         (_, None) => "Whether storage limits is not known: the processors were not measured; give iostat, sar, Perfmon or AWR of the \
              same time, or state it with --cpu."
             .to_owned(),
@@ -65,11 +75,23 @@ fn brings(question: &Question, objects: &[Ranked], chosen: &Chosen) -> String {
     }
     if chosen.objects == 0 {
         let no_room = objects.iter().any(|row| row.verdict == Verdict::NoRoom);
-        return match no_room {
-            true => {
-                "No candidate fits: their sizes are not known, or they are larger than the flash.".to_owned()
+        if !no_room {
+            return "Nothing belongs on flash: no object has random I/O that waits.".to_owned();
+        }
+        let has_sizes = objects.iter().any(|row| row.verdict == Verdict::NoRoom && row.bytes.is_some());
+        let why = match has_sizes {
+            true => "No candidate fits on the flash",
+            false => "The sizes of the candidates are not known (give them in --site), so none is chosen",
+        };
+        return match chosen.gain_of_all {
+            Some(gain) => {
+                format!(
+                    "{why}; all of them together would bring {} transactions ({}).",
+                    change(gain.expected),
+                    interval(gain)
+                )
             }
-            false => "Nothing belongs on flash: no object has random I/O that waits.".to_owned(),
+            None => format!("{why}."),
         };
     }
     let has_sizes = objects.iter().filter(|row| row.verdict == Verdict::Flash).all(|row| row.bytes.is_some());

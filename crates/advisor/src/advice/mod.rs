@@ -47,6 +47,8 @@ pub struct Chosen {
     pub io_share: Option<f64>,
     /// What all of them bring.
     pub gain: Option<Gain>,
+    /// What all candidates would bring, those that do not fit or have no known size included.
+    pub gain_of_all: Option<Gain>,
     /// Busy share of the processors then.
     pub busy_then: Option<f64>,
     /// Share of the time in which sessions would wait for storage.
@@ -90,7 +92,7 @@ pub fn advise(evidence: &Evidence, question: &Question) -> Advice {
     let case = Case::new(evidence, &question.site, question.flash, question.drive.times);
     let (objects, chosen) = rank::rank(&case, question);
     let findings = findings(&case);
-    let answer = answer::answer(&case, question, &objects, &chosen);
+    let answer = answer::answer(&case, question, &findings, &objects, &chosen);
     let mut notes = evidence.notes.clone();
     if case.waits.iter().flatten().any(|waits| waits.is_derived) {
         notes.push("waits of some objects are their I/Os × the latency of the busiest device: they were not timed themselves".into());

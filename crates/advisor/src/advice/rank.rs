@@ -77,6 +77,7 @@ pub(super) fn rank(case: &Case<'_>, question: &Question) -> (Vec<Ranked>, Chosen
         case.waits.iter().map(|waits| Some(waits.as_ref()?.waited(WRITES_COUNT))).collect();
     let all_waits: f64 = weights.iter().flatten().sum();
     let has_waits = all_waits > 0.0;
+    let has_time = case.evidence.seconds.is_some();
     // The places of waits among those of the model.
     let mut place = 0;
     let places: Vec<Option<usize>> = case
@@ -119,8 +120,8 @@ pub(super) fn rank(case: &Case<'_>, question: &Question) -> (Vec<Ranked>, Chosen
                 io_share,
                 wait_share,
                 ms_per_io: object.counts.ms_per_io(),
-                reads_s: waits.map(|waits| waits.reads_s),
-                writes_s: waits.map(|waits| waits.writes_s),
+                reads_s: waits.filter(|_| has_time).map(|waits| waits.reads_s),
+                writes_s: waits.filter(|_| has_time).map(|waits| waits.writes_s),
                 gain: alone,
                 gain_per_gb: alone
                     .zip(object.bytes)
@@ -144,12 +145,16 @@ pub(super) fn rank(case: &Case<'_>, question: &Question) -> (Vec<Ranked>, Chosen
         (!values.is_empty()).then(|| values.iter().sum::<f64>())
     };
     let total = gain(&chosen_at).filter(|_| !chosen_at.is_empty());
+    let of_candidates: Vec<usize> =
+        ranked.iter().filter(|(_, row, _)| row.verdict != Verdict::Stays).map(|(at, ..)| *at).collect();
+    let all = gain(&of_candidates).filter(|_| !of_candidates.is_empty());
     let chosen = Chosen {
         objects: chosen_at.len(),
         bytes: sum(|row| row.bytes).unwrap_or(0.0),
         wait_share: sum(|row| row.wait_share),
         io_share: sum(|row| row.io_share),
         gain: total,
+        gain_of_all: all,
         busy_then: total
             .zip(case.evidence.host.busy)
             .map(|(gain, busy)| (busy * (1.0 + gain.expected)).min(1.0)),

@@ -138,8 +138,10 @@ pub(super) fn sizing(question: &Question, objects: &[Ranked], chosen: &Chosen) -
     }
     let reads = rates(Verdict::Stays, |row| row.reads_s);
     let writes = rates(Verdict::Stays, |row| row.writes_s);
-    let bytes: f64 =
-        objects.iter().filter(|row| row.verdict != Verdict::Flash).filter_map(|row| row.bytes).sum();
+    let sizes: Vec<f64> =
+        objects.iter().filter(|row| row.verdict != Verdict::Flash).filter_map(|row| row.bytes).collect();
+    // The sum of no figures is a negative zero.
+    let bytes = sizes.iter().sum::<f64>() + 0.0;
     if let (Some(reads), Some(writes)) = (reads, writes) {
         let raid = site.raid.as_deref().unwrap_or("raid10");
         let back_end = reads + writes * of_raid(&WRITE_FACTORS, raid, 2.0);

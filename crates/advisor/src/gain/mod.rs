@@ -79,7 +79,8 @@ pub struct Model {
 pub fn waits_of(evidence: &Evidence, objects: &[&Object]) -> Vec<Option<Waits>> {
     let device = device_times(evidence);
     let of = |object: &&Object| {
-        let seconds = object.measured.seconds.or(evidence.seconds)?;
+        // Shares need no time: without it, all is of one second, and no rate and no gain is made of it.
+        let seconds = object.measured.seconds.or(evidence.seconds).unwrap_or(1.0);
         let counts = &object.counts;
         let (reads, writes) = (counts.get(Counter::Reads), counts.get(Counter::Writes));
         let per_s = |count: Option<f64>| count.unwrap_or(0.0) / seconds;

@@ -90,12 +90,30 @@ fn without_processors_the_gain_is_not_known() {
 
 #[test]
 fn oracle_alone_is_enough() {
+    let limited = advice(&["awr.txt"], Some(100e9));
+    assert!(limited.answer[1].contains("sizes of the candidates are not known"), "{:?}", limited.answer);
+    let mut known = evidence(&["awr.txt"]);
+    let site = Site::parse("[size]\n\"APP.ORDERS\" = \"40GB\"\n", "site.toml").expect("a site");
+    site.add_sizes(&mut known);
+    assert_eq!(known.objects.iter().filter_map(|object| object.bytes).collect::<Vec<_>>(), [40e9]);
     let advice = advice(&["awr.txt"], None);
     let first = &advice.objects[0];
     assert_eq!(first.verdict, Verdict::Flash);
     assert!(advice.objects.iter().all(|row| row.bytes.is_none()), "AWR has no sizes");
     assert!(advice.chosen.gain.is_some_and(|gain| gain.expected > 0.2), "{:?}", advice.chosen);
     assert!(why(&advice, "redo log").contains("log"));
+}
+
+/// Waits without a time have shares and no rates; the host's figures say what the database's do not.
+#[test]
+fn shares_need_no_time() {
+    let report = advice(&["file_statistics.csv"], Some(250e9));
+    assert_eq!(chosen(&report), ["sales_a"]);
+    let row = &report.objects[0];
+    assert!(row.wait_share.is_some_and(|share| share > 0.8), "{row:?}");
+    assert!(row.reads_s.is_none() && row.gain.is_none(), "{row:?}");
+    let host = advice(&["iostat_new.txt"], None);
+    assert!(host.answer[0].contains("The host waits for storage"), "{:?}", host.answer);
 }
 
 #[test]

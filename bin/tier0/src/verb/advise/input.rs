@@ -118,6 +118,7 @@ impl Input {
             read_file(file, self.size_unit.map(SizeUnit::from), &mut collector).map_err(Failure::input)?;
         }
         let mut evidence = collector.finish(self.period.map(|period| period.as_secs_f64()));
+        site.add_sizes(&mut evidence);
         if let Some(busy) = self.cpu {
             evidence.host.busy = Some(busy / 100.0);
         }

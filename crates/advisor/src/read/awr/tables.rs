@@ -250,7 +250,11 @@ impl Report {
     /// Gives segments the time of as many blocks of tablespaces: they have none of their own.
     fn time_segments(&mut self) {
         let block = self.block_bytes.unwrap_or(BLOCK_BYTES);
-        let spaces = self.objects.values().filter(|object| object.identity.level == Level::Tablespace);
+        // Temporary data has no segments here, and reads many blocks at once.
+        let spaces = self
+            .objects
+            .values()
+            .filter(|object| object.identity.level == Level::Tablespace && object.kind != Kind::Temp);
         let timed = spaces.filter_map(|object| {
             Some((object.counts.get(Counter::ReadMs)?, object.counts.get(Counter::ReadBytes)? / block))
         });
