@@ -60,7 +60,7 @@ pub struct Ranked {
     pub reads_s: Option<f64>,
     /// Writes per second.
     pub writes_s: Option<f64>,
-    /// What it would bring alone.
+    /// What it would bring alone; only of candidates.
     pub gain: Option<Gain>,
     /// The expected gain for each GB.
     pub gain_per_gb: Option<f64>,
@@ -105,7 +105,8 @@ pub(super) fn rank(case: &Case<'_>, question: &Question) -> (Vec<Ranked>, Chosen
             let waits = case.waits[at];
             let value = value(object, waits, question);
             let reason = reason_to_stay(object, wait_share.or(io_share));
-            let alone = gain(&[at]);
+            // Candidates alone: there are at most 200 of them, and thousands of objects.
+            let alone = if reason.is_none() { gain(&[at]) } else { None };
             let row = Ranked {
                 name: object.full_name(),
                 own_name: object.identity.name.clone(),

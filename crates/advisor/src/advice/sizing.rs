@@ -105,6 +105,8 @@ pub(super) fn sizing(question: &Question, objects: &[Ranked], chosen: &Chosen) -
         let values: Vec<f64> = objects
             .iter()
             .filter(|row| (row.verdict == Verdict::Flash) == (of == Verdict::Flash))
+            // The log is written one after the other, into the write cache.
+            .filter(|row| row.kind != Kind::Log)
             .filter_map(counts)
             .collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() * grown)
@@ -149,7 +151,7 @@ pub(super) fn sizing(question: &Question, objects: &[Ranked], chosen: &Chosen) -
         let disks = (back_end / disk.iops).max(by_capacity).ceil().max(2.0);
         sizing.disks = Some(disks);
         words.push(format!(
-            "{disks:.0} × {} ({}, {:.0} W each) as {raid} for what stays: {back_end:.0} back-end I/Os per second of {:.0} each at 20 ms, \
+            "{disks:.0} × {} ({}, {:.0} W each) as {raid} for what stays (without the log): {back_end:.0} back-end I/Os per second of {:.0} each at 20 ms, \
              {} at {:.0} % full",
             disk.id, disk.name, disk.active_w, disk.iops, gb(bytes), FILL * 100.0
         ));

@@ -9,6 +9,9 @@ use super::devices::{Device, DeviceSums, Host};
 use super::object::{Identity, Level, Measured, Object};
 use super::sample::{Counting, Format, Instance, Sample, Trap};
 
+/// The most objects of one format over all samples: a file of ever new names is no report.
+const OBJECTS_MAX: usize = 500_000;
+
 /// Where evidence is from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Source {
@@ -66,6 +69,8 @@ struct Group {
     seconds: Option<f64>,
     intervals: u64,
     restarts: u64,
+    /// Counts of objects that found no place.
+    left_out: u64,
 }
 
 struct Last {
@@ -195,6 +200,7 @@ impl Group {
                 sum.bytes = object.bytes.or(sum.bytes);
                 sum.table = object.table.or(sum.table.take());
             }
+            None if self.sums.len() >= OBJECTS_MAX => self.left_out += 1,
             None => _ = self.sums.insert(object.identity.clone(), object),
         }
     }
@@ -221,6 +227,12 @@ impl Group {
                 format.words(),
                 self.restarts,
                 if self.restarts == 1 { "" } else { "s" }
+            ));
+        }
+        if self.left_out > 0 {
+            evidence.notes.push(format!(
+                "{}: there are more than {OBJECTS_MAX} objects, and the others are left out",
+                format.words()
             ));
         }
         self.share_out(evidence);

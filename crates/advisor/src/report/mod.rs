@@ -7,6 +7,7 @@
 mod html;
 
 use crate::advice::Ranked;
+use crate::evidence::Kind;
 use crate::gain::Gain;
 
 pub use html::{Provenance, html};
@@ -46,7 +47,11 @@ impl Row {
             name: row.name.clone(),
             kind: row.kind.word(),
             size: row.bytes.map_or_else(not_measured, gb),
-            ios: row.io_share.map_or_else(not_measured, percent),
+            // Shares are of the I/Os of data.
+            ios: match row.kind {
+                Kind::Log => String::new(),
+                _ => row.io_share.map_or_else(not_measured, percent),
+            },
             waits: row.wait_share.map_or_else(not_measured, percent),
             ms: row.ms_per_io.map_or_else(not_measured, |ms| format!("{ms:.1}")),
             gain: row.gain.map_or_else(not_measured, |gain| change(gain.expected)),

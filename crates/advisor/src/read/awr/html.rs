@@ -64,7 +64,8 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, report: &mut Report) -> 
         match (name.as_str(), closes) {
             ("script" | "style", false) => {
                 let end = format!("</{name}");
-                let found = rest.to_ascii_lowercase().find(&end);
+                let mut windows = rest.as_bytes().windows(end.len());
+                let found = windows.position(|window| window.eq_ignore_ascii_case(end.as_bytes()));
                 rest = found.map_or("", |at| &rest[at..]);
             }
             ("h1" | "h2" | "h3" | "h4" | "h5" | "h6", _) => {
