@@ -194,13 +194,14 @@ impl Group {
     }
 
     fn sum(&mut self, object: Object) {
+        let is_full = self.sums.len() >= OBJECTS_MAX;
         match self.sums.get_mut(&object.identity) {
             Some(sum) => {
                 sum.counts.add(&object.counts);
                 sum.bytes = object.bytes.or(sum.bytes);
                 sum.table = object.table.or(sum.table.take());
             }
-            None if self.sums.len() >= OBJECTS_MAX => self.left_out += 1,
+            None if is_full => self.left_out += 1,
             None => _ = self.sums.insert(object.identity.clone(), object),
         }
     }
