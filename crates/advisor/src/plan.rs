@@ -162,7 +162,8 @@ fn oracle(row: &Ranked, target: &Target) -> Vec<String> {
 fn sql_server(row: &Ranked, target: &Target) -> Vec<String> {
     let (Some(path), Some(directory)) = (&row.path, &target.directory) else { return Vec::new() };
     let file = path.rsplit(['\\', '/']).next().unwrap_or(path);
-    let to = format!("{}\\{file}", directory.trim_end_matches('\\'));
+    let separator = if directory.contains('/') { '/' } else { '\\' };
+    let to = format!("{}{separator}{file}", directory.trim_end_matches(['\\', '/']));
     let database = bracketed(&row.database);
     vec![
         format!(

@@ -113,7 +113,8 @@ fn brings(question: &Question, objects: &[Ranked], chosen: &Chosen) -> String {
             interval(gain)
         ),
         None => format!(
-            "{what} belong on {flash}; how much that brings is not known without the processors' busy share, waits, and the time between samples."
+            "{what} belong on {flash}; how much that brings is not known without waits, the time between samples, and the number and the busy \
+             share of the processors (--cores, --cpu)."
         ),
     }
 }

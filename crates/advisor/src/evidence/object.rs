@@ -107,6 +107,8 @@ impl Object {
     pub fn is_sequential(&self) -> Option<bool> {
         match self.counts.bytes_per_read() {
             Some(bytes) => Some(bytes > SEQUENTIAL_BYTES),
+            // Scans of a small table find it in memory.
+            None if self.bytes.is_some_and(|bytes| bytes < SCANNED_BYTES) => Some(false),
             None => self.counts.sequential_share().map(|share| share > SEQUENTIAL_ROWS),
         }
     }
@@ -115,6 +117,8 @@ impl Object {
 /// A mean read above this is one of scans. Random I/O of databases is up to 16 KiB (REFERENCE: flash is for random I/O of at most
 /// 16 KiB); read-ahead units are 64 KiB and more, so a mean above 32 KiB has most of its bytes in scans.
 pub const SEQUENTIAL_BYTES: f64 = 32.0 * 1024.0;
+/// A smaller table stays in the memory of any database of today.
+const SCANNED_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 /// A table whose rows are read by scans to this share is read by scans: an index fetches a row with a page or more, a scan
 /// a hundred rows with one page, so at 99 % each has about as many pages.
 const SEQUENTIAL_ROWS: f64 = 0.99;

@@ -121,14 +121,20 @@ fn device_times(evidence: &Evidence) -> Option<(f64, f64)> {
 }
 
 impl Model {
-    /// The model of what was measured; none without processors' busy share or waits.
-    pub fn of(evidence: &Evidence, waits: &[Option<Waits>], flash: FlashTimes) -> Option<Model> {
+    /// The model of what was measured; none without waits, the time, or the busy share and the number of processors. `cores` counts
+    /// more than what was measured.
+    pub fn of(
+        evidence: &Evidence,
+        waits: &[Option<Waits>],
+        flash: FlashTimes,
+        cores: Option<f64>,
+    ) -> Option<Model> {
         let all: Vec<Waits> = waits.iter().flatten().copied().collect();
         let (busy, seconds) = (evidence.host.busy?, evidence.seconds?);
         if all.is_empty() {
             return None;
         }
-        let cores = evidence.host.cores.unwrap_or(1.0).max(1.0);
+        let cores = cores.or(evidence.host.cores)?.max(1.0);
         let waited: f64 = all.iter().map(|waits| waits.waited(0.0)).sum();
         let active = evidence.instance.active_ms.map(|ms| ms / 1e3 / seconds);
         let other = active.map_or(0.0, |active| (active - waited - busy * cores).max(0.0));

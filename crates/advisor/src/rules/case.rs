@@ -25,10 +25,7 @@ impl<'a> Case<'a> {
     pub fn new(evidence: &'a Evidence, site: &'a Site, flash: Option<f64>, times: FlashTimes) -> Case<'a> {
         let objects = evidence.ranked();
         let waits = waits_of(evidence, &objects);
-        let mut model = Model::of(evidence, &waits, times);
-        if let (Some(model), Some(cores)) = (&mut model, site.cores) {
-            model.cores = cores;
-        }
+        let model = Model::of(evidence, &waits, times, site.cores);
         Case { evidence, site, objects, waits, model, flash }
     }
 

@@ -15,7 +15,9 @@ pub(super) const RULE: Rule = Rule {
 
 fn check(case: &Case<'_>) -> Said {
     let Some(model) = &case.model else {
-        return unknown("the gain is not known: processors or waits were not measured");
+        return unknown(
+            "the gain is not known: waits, the time, or the number and busy share of processors were not measured",
+        );
     };
     let candidates: Vec<bool> = model.all.iter().map(|waits| !waits.is_log).collect();
     let gain = model.gain(&candidates).expected;

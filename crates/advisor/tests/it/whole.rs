@@ -104,6 +104,21 @@ fn oracle_alone_is_enough() {
     assert!(why(&advice, "redo log").contains("log"));
 }
 
+/// A number of processors that is not known is not one.
+#[test]
+fn without_the_number_of_processors_there_is_no_gain() {
+    let catalog = Catalog::embedded();
+    let question = Question {
+        flash: Some(400e9),
+        drive: FlashDrive::of(&catalog, "ssd-sata").expect("it is there"),
+        disk: Disk::of(&catalog, "sas-10k-900gb-sff").expect("it is there"),
+        site: Site::default(),
+    };
+    let advice = advise(&evidence(&["before.csv", "after.csv", "perfmon.csv"]), &question);
+    assert_eq!((advice.chosen.gain, advice.storage_share), (None, None));
+    assert!(advice.answer[1].contains("--cores"), "{:?}", advice.answer);
+}
+
 /// Waits without a time have shares and no rates; the host's figures say what the database's do not.
 #[test]
 fn shares_need_no_time() {

@@ -25,7 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   tier0 advise --example my-database
       write an example: two samples of file statistics, and Perfmon
-  tier0 advise before.csv after.csv perfmon.csv --flash 400GB
+  tier0 advise before.csv after.csv perfmon.csv --cores 16 --flash 400GB
       two samples, and the host of the same time
   tier0 advise before.csv after.csv perfmon.csv --html advice.html
       how much flash it takes, as one HTML file
