@@ -8,7 +8,8 @@ use crate::failure::Failure;
 use crate::logging;
 use crate::output;
 use crate::verb::{
-    admin, catalog, check, completions, config, create, demo, events, iostat, lab, load, serve, status, tier,
+    admin, advise, catalog, check, completions, config, create, demo, events, iostat, lab, load, serve,
+    status, tier,
 };
 
 const EXAMPLES: &str = "\
@@ -91,6 +92,8 @@ pub(crate) enum Verb {
     Tier(tier::Tier),
     /// Benchmark an NBD export, a file, a device, or a simulated array
     Load(Box<load::Load>),
+    /// Find which data of a database belongs on flash, from its own reports
+    Advise(Box<advise::Advise>),
     /// Predict array performance, and validate the predictions
     #[command(subcommand)]
     Lab(lab::Lab),

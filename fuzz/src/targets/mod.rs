@@ -1,5 +1,6 @@
 //! The parsers.
 
+mod advise_report;
 mod array_toml;
 mod canary;
 mod checksum;
@@ -22,6 +23,7 @@ use crate::Target;
 
 /// Every target but the canary.
 pub const ALL: &[Target] = &[
+    advise_report::TARGET,
     array_toml::TARGET,
     flash_cache::TARGET,
     journal_ring::TARGET,

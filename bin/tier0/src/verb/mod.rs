@@ -1,6 +1,7 @@
 //! One module per verb.
 
 pub(crate) mod admin;
+pub(crate) mod advise;
 mod asking;
 pub(crate) mod catalog;
 pub(crate) mod check;
@@ -25,6 +26,7 @@ use crate::failure::Failure;
 /// Carries out the verb.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
+        Verb::Advise(verb) => advise::run(&verb, &cli.global),
         Verb::Lab(verb) => lab::run(&verb, &cli.global),
         Verb::Catalog(verb) => catalog::run(&verb),
         Verb::Completions(verb) => completions::run(&verb),

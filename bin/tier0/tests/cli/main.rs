@@ -2,6 +2,7 @@
 
 mod admin;
 mod advice;
+mod advise;
 mod api;
 
 mod arrays;

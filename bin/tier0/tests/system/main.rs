@@ -1,5 +1,6 @@
 //! The program as its users meet it: a server process, real clients, a real database.
 
+mod advise;
 mod fio;
 mod growth;
 mod mishaps;

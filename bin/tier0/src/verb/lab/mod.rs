@@ -12,6 +12,8 @@ use std::num::NonZeroUsize;
 
 use clap::Subcommand;
 
+pub(crate) use run::{check_writable, commit};
+
 use crate::cli::Global;
 use crate::failure::Failure;
 

@@ -103,7 +103,7 @@ const PAGE: &[u8] = b"<!doctype html>";
 
 /// A study takes a while: that its report has no place, or would be written over something else than an earlier report, is
 /// said before.
-pub(super) fn check_writable(path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() || !directory.is_dir() {
         let shown = path.display();
@@ -147,6 +147,6 @@ fn command(verb: &Run) -> String {
 }
 
 /// The commit that the program is built from, where the build knew it.
-pub(super) fn commit() -> Option<String> {
+pub(crate) fn commit() -> Option<String> {
     option_env!("TIER0_COMMIT").map(str::to_owned)
 }

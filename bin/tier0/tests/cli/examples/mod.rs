@@ -15,7 +15,8 @@ use self::scene::{Scene, Stage};
 use crate::support::{directory, file, run, text};
 
 /// Examples of help texts that do not run here: how they begin, and why.
-const NOT_RUN: [(&str, &str); 19] = [
+const NOT_RUN: [(&str, &str); 20] = [
+    ("tier0 advise collect", "needs a running PostgreSQL; a system test has one"),
     (
         "tier0 volume set array.toml redo place",
         "needs a group of flash drives; the tests of the tier have one",
@@ -42,6 +43,9 @@ const NOT_RUN: [(&str, &str); 19] = [
     ("tier0 pool flash-cache", "needs flash drives; a test of its own has them"),
     ("tier0 lab profile modelled", "takes a minute; the tests of the lab run it on a smaller array"),
 ];
+
+/// A report that says little.
+const IOSTAT: &str = include_str!("../../../../../crates/advisor/tests/it/samples/iostat_new.txt");
 
 /// The documents, from the root of the project.
 fn documents() -> Vec<PathBuf> {
@@ -147,6 +151,14 @@ fn the_files_of_the_documents_can_be_read() {
                 let load = file(directory.path(), "load.toml", &block.text);
                 let ended = run(&["load", "/nowhere", "--load", text(&load)]);
                 assert!(ended.stderr.contains("\"/nowhere\" does not exist"), "{place}: {}", ended.stderr);
+            }
+            "advise.md" => {
+                let site = file(directory.path(), "site.toml", &block.text);
+                let report = file(directory.path(), "iostat.txt", IOSTAT);
+                let ended = run(&["advise", text(&report), "--site", text(&site), "--json"]);
+                assert_eq!(ended.code, Some(0), "{place}: {}", ended.stderr);
+                let fires = "\"rule\": \"flash-buses\",\n      \"subject\": \"layout\",\n      \"outcome\": \"fires\"";
+                assert!(ended.stdout.contains(fires), "{place}: the site is not used: {}", ended.stdout);
             }
             "catalog.md" => {
                 file(directory.path(), "mine.toml", &block.text);

@@ -54,6 +54,14 @@ const LOAD: &str = "limits = { time = \"1s\" }\n[stream]\nread_percent = 70\n";
 const DRIVE: &str =
     "[disk.mine]\nname = \"our own disk\"\ndescription = \"measured here\"\nbased_on = \"nl-7k2\"\n";
 
+/// Reports of databases.
+const REPORTS: [(&str, &str); 4] = [
+    ("before.csv", include_str!("../../../../../studies/advise-example/before.csv")),
+    ("after.csv", include_str!("../../../../../studies/advise-example/after.csv")),
+    ("perfmon.csv", include_str!("../../../../../studies/advise-example/perfmon.csv")),
+    ("shop.jsonl", include_str!("../../../../../crates/advisor/tests/it/samples/postgres.jsonl")),
+];
+
 /// A line of a block trace.
 fn traced(number: u64) -> String {
     let (time, offset) = (128_166_372_000_000_000 + number * 10_000, number % 150 * 8192);
@@ -90,6 +98,9 @@ impl Scene {
             "fio version 2 iolog\nf add\nf open\nf read 0 8192\nf write 4096 4096\nf close\n",
         );
         file(at, "blocks.bin", &"\0\0\0\u{1}\0\0\0\u{2}".repeat(100));
+        for (name, content) in REPORTS {
+            file(at, name, content);
+        }
         let mine = at.join("my-drives");
         std::fs::create_dir(&mine).expect("a directory");
         file(&mine, "drives.toml", DRIVE);

@@ -1,0 +1,232 @@
+//! `tier0 advise collect`: samples of a running PostgreSQL, as JSON lines that `tier0 advise` reads.
+//!
+//! Every line is complete when the next is begun, so a kill costs at most one sample. A file that exists is continued. A server
+//! that goes away is asked again at the next sample.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use jiff::SignedDuration;
+use tier0_advisor::samples::{MARK, PostgresSample, Relation};
+
+use super::input::parse_period;
+use super::postgres::{Server, Settings};
+use super::volumes::volumes;
+use crate::cli::Global;
+use crate::control::Addressee;
+use crate::driving::live_line;
+use crate::failure::Failure;
+use crate::output::json_line;
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 advise collect --dsn 'host=/run/postgresql dbname=shop' --out shop.jsonl
+      a sample every 10 s for 24 h; Ctrl-C ends it, and what is written counts
+  tier0 advise collect --dsn postgresql://monitor@localhost/shop \\
+    --every 30s --for 1h --out shop.jsonl
+  tier0 advise shop.jsonl --flash 800GB
+      what the samples say
+
+The user needs the role pg_monitor. A password belongs into PGPASSWORD; it is
+never printed. Without track_io_timing and track_wal_io_timing the server's
+waits read \"not measured\". Where the server is on this host, its processors are
+sampled too.";
+
+/// The shortest time between samples: each is a scan of the server's statistics.
+const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
+/// How much of a file's end is looked at for a line that was cut off.
+const TAIL_BYTES: u64 = 64 << 20;
+
+/// Collects.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Collect {
+    /// The database, as key=value pairs or postgresql://
+    #[arg(long, value_name = "DSN")]
+    dsn: String,
+    /// Time between samples
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_period)]
+    every: SignedDuration,
+    /// How long to collect
+    #[arg(long = "for", value_name = "TIME", default_value = "24h", value_parser = parse_period)]
+    lasts: SignedDuration,
+    /// The file; one that exists is continued
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Also sample the volumes of this running array
+    #[arg(long, value_name = "ARRAY.TOML")]
+    array: Option<PathBuf>,
+}
+
+/// Does it.
+pub(super) fn run(verb: &Collect, global: &Global) -> Result<(), Failure> {
+    if verb.every < SHORTEST {
+        return Err(Failure::Input(
+            "--every is less than 1s; samples so close measure themselves; use 1s or more".into(),
+        ));
+    }
+    let settings = Settings::of(&verb.dsn)?;
+    let array = verb.array.as_deref().map(Addressee::of).transpose()?;
+    let mut file = open(&verb.out)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime
+        .map_err(|error| Failure::Run(format!("cannot start: {error}; check the limits of this process")))?;
+    let bar = live_line(global.quiet == 0);
+    let collected = runtime.block_on(async {
+        // The first connection must work: a wrong name would fail for a day.
+        let mut server = Some(Server::connect(&settings).await.map_err(Failure::Run)?);
+        let mut every = tokio::time::interval(positive(verb.every));
+        every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let end = tokio::time::Instant::now() + positive(verb.lasts);
+        let mut known: Vec<Relation> = Vec::new();
+        let (mut written, mut failed) = (0_u64, 0_u64);
+        loop {
+            every.tick().await;
+            match sample(&mut server, &settings, array.as_ref()).await {
+                Ok(sample) => {
+                    write(&mut file, &verb.out, &changed(sample, &mut known, written == 0))?;
+                    written += 1;
+                    bar.set_message(format!("{written} samples in {}", verb.out.display()));
+                }
+                Err(fact) if written == 0 => return Err(Failure::Run(fact)),
+                Err(fact) => {
+                    failed += 1;
+                    server = None;
+                    tracing::warn!("{fact}; trying again at the next sample");
+                }
+            }
+            if tokio::time::Instant::now() + positive(verb.every) > end {
+                return Ok((written, failed));
+            }
+        }
+    });
+    bar.finish_and_clear();
+    let (written, failed) = collected?;
+    let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
+    crate::output::print(&format!(
+        "{written} samples{failed}; \"tier0 advise {}\" says what they mean\n",
+        verb.out.display()
+    ))
+}
+
+/// A duration that was checked to be above 0.
+fn positive(duration: SignedDuration) -> Duration {
+    Duration::try_from(duration).unwrap_or(Duration::from_secs(1))
+}
+
+async fn sample(
+    server: &mut Option<Server>,
+    settings: &Settings,
+    array: Option<&Addressee>,
+) -> Result<PostgresSample, String> {
+    if server.is_none() {
+        *server = Some(Server::connect(settings).await?);
+    }
+    let Some(connected) = server else { return Err("no connection; check the server".to_owned()) };
+    let mut sample = connected.sample(settings).await?;
+    if let Some(array) = array {
+        sample.volumes = volumes(array).map_err(|failure| failure.text().unwrap_or_default())?;
+    }
+    Ok(sample)
+}
+
+/// The sample with only the relations whose counters have changed, unless it is the first.
+fn changed(mut sample: PostgresSample, known: &mut Vec<Relation>, is_first: bool) -> PostgresSample {
+    let all = std::mem::take(&mut sample.relations);
+    // A relation that went makes the list a new one.
+    let gone = known.iter().any(|before| find(&all, before).is_none());
+    sample.full = is_first || gone;
+    sample.relations = match sample.full {
+        true => all.clone(),
+        false => all.iter().filter(|now| find(known, now) != Some(*now)).cloned().collect(),
+    };
+    *known = all;
+    sample
+}
+
+/// The relation of the same name; lists are ordered by schema and name.
+fn find<'a>(list: &'a [Relation], like: &Relation) -> Option<&'a Relation> {
+    let key = |relation: &Relation| (relation.schema.clone(), relation.name.clone());
+    list.binary_search_by(|relation| key(relation).cmp(&key(like))).ok().map(|at| &list[at])
+}
+
+fn write(file: &mut File, path: &Path, sample: &PostgresSample) -> Result<(), Failure> {
+    let written = file.write_all(json_line(sample).as_bytes()).and_then(|()| file.flush());
+    written.map_err(|error| {
+        Failure::Run(format!("cannot write to {}: {error}; check the file system's space", path.display()))
+    })
+}
+
+/// Opens the file for more lines. A line that was cut off is removed.
+fn open(path: &Path) -> Result<File, Failure> {
+    let shown = path.display();
+    let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
+    let mut file = opened.map_err(|error| {
+        Failure::Input(format!("cannot open {shown}: {error}; name a file in an existing directory"))
+    })?;
+    let unreadable =
+        |error: std::io::Error| Failure::Run(format!("cannot read {shown}: {error}; name another file"));
+    let length = file.metadata().map_err(unreadable)?.len();
+    if length == 0 {
+        return Ok(file);
+    }
+    let mut first = Vec::new();
+    let mut head = BufReader::new((&file).take(4096));
+    head.read_until(b'\n', &mut first).map_err(unreadable)?;
+    if !String::from_utf8_lossy(&first).contains(MARK) {
+        return Err(Failure::Input(format!("{shown} exists and has no samples; name another file")));
+    }
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).map_err(unreadable)?;
+    let mut tail = Vec::new();
+    (&file).take(TAIL_BYTES).read_to_end(&mut tail).map_err(unreadable)?;
+    let complete = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let cut = (tail.len() - complete) as u64;
+    if cut > 0 {
+        tracing::warn!("the last line of {shown} is cut off and is removed; its sample is missing");
+        file.set_len(length - cut).map_err(unreadable)?;
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relation(name: &str, reads: f64) -> Relation {
+        Relation { schema: "s".into(), name: name.into(), reads: Some(reads), ..Relation::default() }
+    }
+
+    #[test]
+    fn later_samples_have_what_changed() {
+        let sample = |relations: &[Relation]| PostgresSample {
+            relations: relations.to_vec(),
+            ..PostgresSample::default()
+        };
+        let mut known = Vec::new();
+        let first = changed(sample(&[relation("a", 1.0), relation("b", 1.0)]), &mut known, true);
+        assert!(first.full && first.relations.len() == 2);
+        let second =
+            changed(sample(&[relation("a", 2.0), relation("b", 1.0), relation("c", 0.0)]), &mut known, false);
+        let names: Vec<_> = second.relations.iter().map(|relation| relation.name.as_str()).collect();
+        assert!(!second.full && names == ["a", "c"], "{names:?}");
+        assert!(
+            changed(sample(&[relation("a", 2.0), relation("c", 0.0)]), &mut known, false).full,
+            "b is gone"
+        );
+    }
+
+    #[test]
+    fn a_file_is_continued_after_its_last_whole_line() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("f.jsonl");
+        let line = format!("{{\"tier0\":\"{MARK}\"}}\n");
+        std::fs::write(&path, format!("{line}{line}{{\"tier")).expect("a file");
+        open(&path).expect("it has samples").write_all(b"x\n").expect("it is open");
+        assert_eq!(std::fs::read_to_string(&path).expect("a file"), format!("{line}{line}x\n"));
+        std::fs::write(&path, "something else\n").expect("a file");
+        assert!(open(&path).is_err(), "it is not ours");
+    }
+}

@@ -1,0 +1,71 @@
+//! `tier0 advise collect` from a real PostgreSQL under load, and what the samples say.
+
+use std::path::Path;
+
+use tier0_torture::postgres::{self, Cluster};
+use tier0_torture::tools::output;
+
+use crate::support::{directory, run, skipped, succeeded, tier0};
+
+fn client(cluster: &Cluster, program: &str, arguments: &[&str]) -> String {
+    let mut command = cluster.client(program);
+    output(program, command.args(arguments).arg("postgres")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn samples_of_a_running_postgresql_are_collected_and_understood() {
+    let programs: Vec<&str> = postgres::TOOLS.iter().map(|(tool, _)| *tool).collect();
+    if skipped("samples_of_a_running_postgresql_are_collected_and_understood", true, &programs) {
+        return;
+    }
+    let directory = directory();
+    for path in directory.path().ancestors().take_while(|path| path.starts_with(env!("CARGO_TARGET_TMPDIR")))
+    {
+        run("chmod", &["a+rx", &path.display().to_string()]);
+    }
+    let cluster = Cluster::of(directory.path(), directory.path()).expect("there is a user");
+    cluster.create().expect("made");
+    let settings = ["track_io_timing=on", "track_wal_io_timing=on"].map(str::to_owned);
+    let database = cluster.start_with(&settings).expect("started");
+    // Some 150 MB, of which the server keeps 8 in its buffers.
+    client(&cluster, "pgbench", &["--initialize", "--scale=10", "--quiet"]);
+
+    let out = directory.path().join("samples.jsonl");
+    let file = out.display().to_string();
+    let dsn = format!("host={} user=postgres dbname=postgres", socket(directory.path()));
+    let load = cluster.client("pgbench").args(["--client=4", "--time=8", "--no-vacuum", "postgres"]).spawn();
+    let mut load = load.expect("pgbench starts");
+    let arguments = ["advise", "collect", "--dsn", &dsn, "--every", "1s", "--for", "6s", "--out", &file];
+    let told = succeeded("collect", &tier0(&arguments).output().expect("it starts"));
+    assert!(told.contains("samples"), "{told}");
+    // A second run goes on in the same file, behind a line that a kill has cut off.
+    let mut text = std::fs::read_to_string(&out).expect("samples");
+    let lines = text.lines().count();
+    assert!((4..=7).contains(&lines), "{lines} samples in 6 s");
+    text.push_str("{\"tier0\":\"postgresql-sam");
+    std::fs::write(&out, text).expect("a file");
+    let arguments = ["advise", "collect", "--dsn", &dsn, "--every", "1s", "--for", "1s", "--out", &file];
+    succeeded("collect", &tier0(&arguments).output().expect("it starts"));
+    assert!(load.wait().expect("it ends").success());
+    database.stop().expect("in good order");
+
+    let advice = succeeded("advise", &tier0(&["advise", &file, "--json"]).output().expect("it starts"));
+    let advice: serde_json::Value = serde_json::from_str(&advice).expect("JSON");
+    let objects = advice["objects"].as_array().expect("objects");
+    let busiest = objects.iter().max_by(|a, b| share(a).total_cmp(&share(b))).expect("there are tables");
+    let name = busiest["own_name"].as_str().expect("a name");
+    assert!(name.starts_with("pgbench_accounts"), "accounts are read at random: {advice}");
+    assert!(busiest["ms_per_io"].is_f64(), "track_io_timing is on: {busiest}");
+    assert!(advice["busy"].is_f64() && advice["seconds"].as_f64() > Some(3.0), "{advice}");
+    let plan = tier0(&["advise", "plan", &file, "--flash", "1GB"]).output().expect("it starts");
+    let plan = succeeded("plan", &plan);
+    assert!(plan.contains("alter table") && plan.contains("pgbench_accounts"), "{plan}");
+}
+
+fn share(object: &serde_json::Value) -> f64 {
+    object["io_share"].as_f64().unwrap_or(0.0)
+}
+
+fn socket(directory: &Path) -> String {
+    directory.join("pg").display().to_string()
+}

@@ -1,0 +1,243 @@
+//! The placement as a plan: the objects to move and the statements that move them.
+//!
+//! A plan says what it expects, so that it can be checked afterwards. Nothing is carried out here.
+
+use serde::Serialize;
+
+use crate::advice::{Advice, Ranked, Verdict};
+use crate::evidence::{Format, Kind, Level};
+use crate::gain::Gain;
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// What the document is.
+    pub tier0: &'static str,
+    /// The version of the form.
+    pub version: u32,
+    /// Bytes of flash.
+    pub flash_bytes: f64,
+    /// Bytes of the objects.
+    pub used_bytes: f64,
+    /// The expected gain of all moves together; none where it is not known.
+    pub expected: Option<Gain>,
+    /// Their share of the waits for storage.
+    pub wait_share: Option<f64>,
+    /// The moves, those with the largest gain for each GB first.
+    pub moves: Vec<Move>,
+    /// Objects that would gain and are not in the plan, and why.
+    pub left_out: Vec<LeftOut>,
+    /// The paragraph.
+    pub answer: Vec<String>,
+}
+
+/// A move.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Move {
+    /// The object.
+    pub object: String,
+    /// What it holds.
+    pub kind: Kind,
+    /// Its size.
+    pub bytes: f64,
+    /// What it brings alone.
+    pub gain: Option<Gain>,
+    /// The statements that move it; none where the report does not say enough for them.
+    pub statements: Vec<String>,
+}
+
+/// An object that would gain and stays.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// The object.
+    pub object: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Where objects move to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The tablespace on flash.
+    pub tablespace: String,
+    /// The directory on flash, for databases that move files.
+    pub directory: Option<String>,
+}
+
+/// The plan of an advice for so many bytes of flash.
+pub fn plan(advice: &Advice, flash: f64, target: &Target) -> Plan {
+    let chosen = advice.objects.iter().filter(|row| row.verdict == Verdict::Flash);
+    let left = advice.objects.iter().filter(|row| row.verdict == Verdict::NoRoom);
+    Plan {
+        tier0: "placement-plan",
+        version: 1,
+        flash_bytes: flash,
+        used_bytes: advice.chosen.bytes,
+        expected: advice.chosen.gain,
+        wait_share: advice.chosen.wait_share,
+        moves: chosen
+            .map(|row| Move {
+                object: row.name.clone(),
+                kind: row.kind,
+                bytes: row.bytes.unwrap_or(0.0),
+                gain: row.gain,
+                statements: statements(row, target),
+            })
+            .collect(),
+        left_out: left.map(|row| LeftOut { object: row.name.clone(), why: row.why.clone() }).collect(),
+        answer: advice.answer.clone(),
+    }
+}
+
+/// The statements that move an object.
+fn statements(row: &Ranked, target: &Target) -> Vec<String> {
+    match row.format {
+        Some(Format::Postgresql) => postgresql(row, target),
+        Some(Format::Awr) => oracle(row, target),
+        Some(Format::FileStatistics | Format::VirtualFileStats | Format::BlitzFirst) => {
+            sql_server(row, target)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A name of SQL in quotes, so that no name of an object can become a statement.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text of SQL.
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}
+
+/// A name in the brackets of SQL Server.
+fn bracketed(name: &str) -> String {
+    format!("[{}]", name.replace(']', "]]"))
+}
+
+fn postgresql(row: &Ranked, target: &Target) -> Vec<String> {
+    let what = if row.kind == Kind::Index { "index" } else { "table" };
+    let name = format!("{}.{}", quoted(&row.database), quoted(&row.own_name));
+    vec![format!("alter {what} {name} set tablespace {};", quoted(&target.tablespace))]
+}
+
+fn oracle(row: &Ranked, target: &Target) -> Vec<String> {
+    let space = quoted(&target.tablespace);
+    let (object, part) = match row.own_name.split_once(':') {
+        Some((object, part)) => (object, Some(part)),
+        None => (row.own_name.as_str(), None),
+    };
+    let name = format!("{}.{}", quoted(&row.database), quoted(object));
+    match (row.level, row.kind, part) {
+        (Level::Segment, Kind::Index, Some(part)) => {
+            vec![format!("alter index {name} rebuild partition {} tablespace {space};", quoted(part))]
+        }
+        (Level::Segment, Kind::Index, None) => {
+            vec![format!("alter index {name} rebuild tablespace {space};")]
+        }
+        // Rows get other addresses: indexes are unusable until they are rebuilt.
+        (Level::Segment, _, Some(part)) => {
+            vec![format!(
+                "alter table {name} move partition {} tablespace {space} update indexes;",
+                quoted(part)
+            )]
+        }
+        (Level::Segment, _, None) => vec![
+            format!("alter table {name} move tablespace {space};"),
+            format!("-- then rebuild the indexes of {name}"),
+        ],
+        (Level::File, ..) => match (&row.path, &target.directory) {
+            (Some(path), Some(directory)) => vec![format!(
+                "alter database move datafile {} to {};",
+                text(path),
+                text(&format!("{}/{}", directory.trim_end_matches('/'), row.own_name))
+            )],
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn sql_server(row: &Ranked, target: &Target) -> Vec<String> {
+    let (Some(path), Some(directory)) = (&row.path, &target.directory) else { return Vec::new() };
+    let file = path.rsplit(['\\', '/']).next().unwrap_or(path);
+    let separator = if directory.contains('/') { '/' } else { '\\' };
+    let to = format!("{}{separator}{file}", directory.trim_end_matches(['\\', '/']));
+    let database = bracketed(&row.database);
+    vec![
+        format!(
+            "alter database {database} modify file (name = N{}, filename = N{});",
+            text(&row.own_name),
+            text(&to)
+        ),
+        format!(
+            "-- then: alter database {database} set offline; move the file; alter database {database} set online;"
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(format: Format, level: Level, kind: Kind, name: &str, path: Option<&str>) -> Ranked {
+        Ranked {
+            name: format!("app.{name}"),
+            own_name: name.to_owned(),
+            database: "app".to_owned(),
+            kind,
+            level,
+            table: None,
+            path: path.map(str::to_owned),
+            format: Some(format),
+            verdict: Verdict::Flash,
+            bytes: Some(1e9),
+            io_share: None,
+            wait_share: None,
+            ms_per_io: None,
+            reads_s: None,
+            writes_s: None,
+            gain: None,
+            gain_per_gb: None,
+            why: String::new(),
+            value: 1.0,
+        }
+    }
+
+    #[test]
+    fn each_database_gets_its_own_statements() {
+        let target = Target { tablespace: "flash".into(), directory: Some("F:\\fast".into()) };
+        let of = |row: &Ranked| statements(row, &target)[0].clone();
+        let postgres = |kind, name| row(Format::Postgresql, Level::Segment, kind, name, None);
+        assert_eq!(
+            of(&postgres(Kind::Table, "orders")),
+            "alter table \"app\".\"orders\" set tablespace \"flash\";"
+        );
+        assert_eq!(of(&postgres(Kind::Index, "i")), "alter index \"app\".\"i\" set tablespace \"flash\";");
+        let part = row(Format::Awr, Level::Segment, Kind::Partition, "LINES:P1", None);
+        assert_eq!(
+            of(&part),
+            "alter table \"app\".\"LINES\" move partition \"P1\" tablespace \"flash\" update indexes;"
+        );
+        let file = row(Format::VirtualFileStats, Level::File, Kind::Data, "data", Some("D:\\d\\a.ndf"));
+        assert_eq!(
+            of(&file),
+            "alter database [app] modify file (name = N'data', filename = N'F:\\fast\\a.ndf');"
+        );
+    }
+
+    /// A table whose name would end the statement and begin another.
+    #[test]
+    fn a_name_does_not_become_a_statement() {
+        let target = Target { tablespace: "f\"x".into(), directory: Some("F:\\'".into()) };
+        let wicked = "t\"; drop table x; --";
+        let of = row(Format::Postgresql, Level::Segment, Kind::Table, wicked, None);
+        assert_eq!(
+            statements(&of, &target),
+            ["alter table \"app\".\"t\"\"; drop table x; --\" set tablespace \"f\"\"x\";"]
+        );
+        let file = row(Format::VirtualFileStats, Level::File, Kind::Data, "a'b", Some("D:\\a.ndf"));
+        assert!(statements(&file, &target)[0].contains("N'a''b'"));
+    }
+}

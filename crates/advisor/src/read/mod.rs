@@ -1,0 +1,88 @@
+//! Readers of reports. A kind of file is recognised by its content, never by its name.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `recognise` | which kind a file is |
+//! | `csv`, `lines`, `number`, `time` | records, lines, numbers and times of any report |
+//! | `file_statistics` | SQL Server's files: report, `sys.dm_io_virtual_file_stats`, tables of `sp_BlitzFirst` |
+//! | `blitz_result` | the result of `sp_BlitzFirst` |
+//! | `object_statistics` | SQL Server's objects |
+//! | `perfmon`, `iostat`, `sar` | the host and its devices |
+//! | `awr` | Oracle |
+//! | `mysql`, `postgres` | status of MySQL, samples of PostgreSQL |
+//!
+//! Invariants: files are read as streams; lines, records, rows and objects are bounded before memory is taken; no input makes a
+//! reader panic; an error names file, line, column and remedy.
+
+mod awr;
+mod blitz_result;
+mod csv;
+mod error;
+mod file_statistics;
+mod iostat;
+mod lines;
+mod mysql;
+mod number;
+mod object_statistics;
+mod perfmon;
+mod postgres;
+mod recognise;
+mod sar;
+mod time;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use crate::evidence::{Collector, Format};
+use recognise::Found;
+
+pub use error::ReadError;
+pub use file_statistics::SizeUnit;
+
+/// How much of a file is looked at to recognise it.
+const HEAD_BYTES: u64 = 64 << 10;
+
+/// Reads the file at `path`.
+///
+/// # Errors
+/// It cannot be read, is of no known kind, or is wrong somewhere.
+pub fn read_file(path: &Path, unit: Option<SizeUnit>, to: &mut Collector) -> Result<Format, ReadError> {
+    let file = path.display().to_string();
+    let opened = std::fs::File::open(path);
+    let opened = opened.map_err(|source| ReadError::System { file: file.clone(), source })?;
+    read(&file, opened, unit, to)
+}
+
+/// Reads a file; `file` is its name in messages, `unit` that of sizes whose header says none.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read(
+    file: &str,
+    mut input: impl Read,
+    unit: Option<SizeUnit>,
+    to: &mut Collector,
+) -> Result<Format, ReadError> {
+    let mut head = Vec::new();
+    let taken = input.by_ref().take(HEAD_BYTES).read_to_end(&mut head);
+    taken.map_err(|source| ReadError::System { file: file.to_owned(), source })?;
+    let unknown = |fact: String| ReadError::Unknown { file: file.to_owned(), fact };
+    let found = recognise::recognise(&head).map_err(unknown)?;
+    let format = found.format();
+    to.begin(file, format);
+    let mut input = BufReader::with_capacity(64 << 10, head.as_slice().chain(input));
+    let input: &mut dyn BufRead = &mut input;
+    match found {
+        Found::Files(format, delimiter) => file_statistics::read(file, input, delimiter, format, unit, to)?,
+        Found::BlitzResult(delimiter) => blitz_result::read(file, input, delimiter, to)?,
+        Found::Objects(delimiter) => object_statistics::read(file, input, delimiter, to)?,
+        Found::Perfmon(delimiter) => perfmon::read(file, input, delimiter, to)?,
+        Found::Iostat => iostat::read(file, input, to)?,
+        Found::Sar => sar::read(file, input, to)?,
+        Found::AwrText => awr::read_text(file, input, to)?,
+        Found::AwrHtml => awr::read_html(file, input, to)?,
+        Found::Mysql => mysql::read(file, input, to)?,
+        Found::Postgres => postgres::read(file, input, to)?,
+    }
+    Ok(format)
+}

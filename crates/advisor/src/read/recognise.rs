@@ -1,0 +1,125 @@
+//! Which kind of report a file is, by its first lines.
+
+use super::csv::{delimiter, plain};
+use super::{iostat, mysql, sar};
+use crate::evidence::Format;
+use crate::samples::MARK;
+
+/// A kind of file, with the delimiter of tables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Found {
+    Files(Format, u8),
+    BlitzResult(u8),
+    Objects(u8),
+    Perfmon(u8),
+    Iostat,
+    Sar,
+    AwrText,
+    AwrHtml,
+    Mysql,
+    Postgres,
+}
+
+impl Found {
+    /// The format that it counts as.
+    pub(super) fn format(self) -> Format {
+        match self {
+            Found::Files(format, _) => format,
+            Found::BlitzResult(_) => Format::BlitzFirst,
+            Found::Objects(_) => Format::ObjectStatistics,
+            Found::Perfmon(_) => Format::Perfmon,
+            Found::Iostat => Format::Iostat,
+            Found::Sar => Format::Sar,
+            Found::AwrText | Found::AwrHtml => Format::Awr,
+            Found::Mysql => Format::MysqlStatus,
+            Found::Postgres => Format::Postgresql,
+        }
+    }
+}
+
+/// What the first bytes are of, or why that is not known and the remedy.
+pub(super) fn recognise(head: &[u8]) -> Result<Found, String> {
+    if head.iter().all(u8::is_ascii_whitespace) {
+        return Err("the file is empty; give a report with its content".to_owned());
+    }
+    if head.starts_with(&[0xff, 0xfe])
+        || head.starts_with(&[0xfe, 0xff])
+        || head.iter().take(64).filter(|byte| **byte == 0).count() > 8
+    {
+        return Err(
+            "the file is UTF-16 or binary; save it as UTF-8 (iconv -f UTF-16 -t UTF-8), sar files by \"sar -u -d -f FILE\", \
+             Perfmon logs by \"relog -f csv\""
+                .to_owned(),
+        );
+    }
+    let text = String::from_utf8_lossy(head);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if text.starts_with('{') && text.lines().next().is_some_and(|line| line.contains(MARK)) {
+        return Ok(Found::Postgres);
+    }
+    let lower = text.to_ascii_lowercase();
+    if lower.starts_with('<') {
+        let is_awr =
+            ["awr", "workload repository", "statspack", "db name"].iter().any(|word| lower.contains(word));
+        return match is_awr {
+            true => Ok(Found::AwrHtml),
+            false => Err("the page is no AWR report; give the report that awrrpt.sql writes".to_owned()),
+        };
+    }
+    let first = text.lines().next().unwrap_or_default();
+    if let Some(table) = of_header(first) {
+        return Ok(table);
+    }
+    if ["workload repository report", "statspack report", "awr report", "db/inst:"]
+        .iter()
+        .any(|word| lower.contains(word))
+    {
+        return Ok(Found::AwrText);
+    }
+    if text.lines().any(iostat::is_header)
+        || text.lines().any(|line| line.starts_with("Device") && line.contains("tps"))
+    {
+        return Ok(Found::Iostat);
+    }
+    let of_sar = |line: &str| sar::timed(line).is_some_and(|(_, words)| sar::is_header(&words));
+    if text.lines().any(of_sar) {
+        return Ok(Found::Sar);
+    }
+    let is_innodb = |line: &str| {
+        mysql::variable(line).is_some_and(|(name, _)| name.eq_ignore_ascii_case("innodb_data_reads"))
+    };
+    if text.lines().any(is_innodb) {
+        return Ok(Found::Mysql);
+    }
+    Err(
+        "the kind of file is not recognised; known are SQL Server file statistics with their header as CSV, sp_BlitzFirst, object \
+         execution statistics, Perfmon CSV (relog), iostat -x, sar, AWR and Statspack, MySQL status, and files of \"tier0 advise \
+         collect\""
+            .to_owned(),
+    )
+}
+
+/// The table of a header line.
+fn of_header(line: &str) -> Option<Found> {
+    let delimiter = delimiter(line);
+    if line.trim_start_matches('"').starts_with("(PDH-CSV") {
+        return Some(Found::Perfmon(delimiter));
+    }
+    let names: Vec<String> = line.split(char::from(delimiter)).map(plain).collect();
+    let has = |name: &str| names.iter().any(|known| known == name);
+    if has("pattern") && has("readswrites") {
+        return Some(Found::BlitzResult(delimiter));
+    }
+    let reads = ["numberreads", "numofreads", "numberofreads"].iter().any(|name| has(name));
+    let writes = ["numberwrites", "numofwrites", "numberofwrites"].iter().any(|name| has(name));
+    if reads && writes {
+        let format = match () {
+            () if has("numberreads") => Format::FileStatistics,
+            () if has("checkdate") => Format::BlitzFirst,
+            () => Format::VirtualFileStats,
+        };
+        return Some(Found::Files(format, delimiter));
+    }
+    let physical = ["totalphysicalreads", "physicalreads", "numphysicalreads"].iter().any(|name| has(name));
+    physical.then_some(Found::Objects(delimiter))
+}
