@@ -8,7 +8,8 @@ use crate::failure::Failure;
 use crate::logging;
 use crate::output;
 use crate::verb::{
-    admin, catalog, check, completions, config, create, demo, events, iostat, lab, load, serve, status, tier,
+    admin, bench, catalog, check, completions, config, create, demo, events, iostat, lab, load, serve,
+    status, tier,
 };
 
 const EXAMPLES: &str = "\
@@ -91,6 +92,9 @@ pub(crate) enum Verb {
     Tier(tier::Tier),
     /// Benchmark an NBD export, a file, a device, or a simulated array
     Load(Box<load::Load>),
+    /// Run real transactions on PostgreSQL: load, measure, check the order-entry database
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Predict array performance, and validate the predictions
     #[command(subcommand)]
     Lab(lab::Lab),

@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 mod asking;
+pub(crate) mod bench;
 pub(crate) mod catalog;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -25,6 +26,7 @@ use crate::failure::Failure;
 /// Carries out the verb.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
+        Verb::Bench(verb) => bench::run(&verb, &cli.global),
         Verb::Lab(verb) => lab::run(&verb, &cli.global),
         Verb::Catalog(verb) => catalog::run(&verb),
         Verb::Completions(verb) => completions::run(&verb),
