@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::logging;
 use crate::output;
 use crate::verb::{
-    admin, advise, catalog, check, completions, config, create, demo, events, iostat, lab, load, serve,
-    status, tier,
+    admin, advise, bench, catalog, check, completions, config, create, demo, events, iostat, lab, load,
+    serve, status, tier,
 };
 
 const EXAMPLES: &str = "\
@@ -94,6 +94,9 @@ pub(crate) enum Verb {
     Load(Box<load::Load>),
     /// Find which data of a database belongs on flash, from its own reports
     Advise(Box<advise::Advise>),
+    /// Run real transactions on PostgreSQL: load, measure, check the order-entry database
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Predict array performance, and validate the predictions
     #[command(subcommand)]
     Lab(lab::Lab),

@@ -11,8 +11,7 @@
 //! | `faults` | what is done to drive files meanwhile |
 //! | `database` | the campaign with a real database on a mounted file system |
 //! | [`report`] | what was found |
-//! | [`process`], [`tools`], [`clock`] | programs: ours in the background, other people's to their end, waiting; the system tests use them too |
-//! | [`mount`], [`postgres`] | a volume as a mounted file system, and a PostgreSQL cluster on it |
+//! | [`process`], [`tools`], [`clock`], [`memory`], [`mount`], [`postgres`] | of `tier0-programs`: processes, a volume as a mounted file system, a PostgreSQL cluster on it |
 //! | [`mishaps`] | everything else that must not lose data: errors that pass, refused starts, operators' mistakes |
 //!
 //! The fault model is that of a process: `SIGKILL` ends it between two instructions, and what it had given to the
@@ -25,23 +24,17 @@
 
 mod blocks;
 mod client;
-pub mod clock;
 mod commits;
 mod database;
-mod error;
 mod faults;
 mod fio;
 mod ledger;
 pub mod mishaps;
-pub mod mount;
 pub mod plan;
-pub mod postgres;
-pub mod process;
 pub mod report;
 mod server;
 mod shape;
-pub mod tools;
 
-pub use error::TortureError;
 pub use plan::{Load, Plan, torture};
 pub use report::Report;
+pub use tier0_programs::{ProgramError as TortureError, clock, memory, mount, postgres, process, tools};

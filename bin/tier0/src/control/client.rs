@@ -61,6 +61,15 @@ pub(crate) fn ask_if_served(
     ask_at(control_path(description), Some(&description.name), request)
 }
 
+/// Asks the server that listens at the control socket `path`, whichever array it serves.
+pub(crate) fn ask_socket(path: &Path, request: &AdminRequest) -> Result<AdminReply, Failure> {
+    ask_at(path, None, request)?.ok_or_else(|| {
+        Failure::Run(format!(
+            "no server listens on the control socket {path:?}; start it with \"tier0 serve\""
+        ))
+    })
+}
+
 /// Asks the server that listens at `path`: that of the array of this name, or of whichever it serves.
 pub(super) fn ask_at(
     path: &Path,

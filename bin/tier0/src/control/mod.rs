@@ -9,5 +9,5 @@ mod connecting;
 mod server;
 
 pub(crate) use addressee::{Addressee, misunderstood};
-pub(crate) use client::{ask_if_served, check_not_served, served_already, served_instead};
+pub(crate) use client::{ask_if_served, ask_socket, check_not_served, served_already, served_instead};
 pub(crate) use server::{Unserved, serve};

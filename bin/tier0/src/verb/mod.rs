@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod advise;
 mod asking;
+pub(crate) mod bench;
 pub(crate) mod catalog;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -27,6 +28,7 @@ use crate::failure::Failure;
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
         Verb::Advise(verb) => advise::run(&verb, &cli.global),
+        Verb::Bench(verb) => bench::run(&verb, &cli.global),
         Verb::Lab(verb) => lab::run(&verb, &cli.global),
         Verb::Catalog(verb) => catalog::run(&verb),
         Verb::Completions(verb) => completions::run(&verb),

@@ -25,6 +25,7 @@ const NOT_RUN: [(&str, &str); 20] = [
         "tier0 volume set array.toml lun0 place",
         "needs a group of flash drives; the tests of the tier have one",
     ),
+    ("tier0 bench", "needs a PostgreSQL server; the tests of the benchmark start one"),
     ("tier0 volume pin", "needs a group of flash drives; the tests of the tier have one"),
     ("tier0 pool add-group", "needs two unused devices; the tests of groups use files"),
     ("tier0 pool remove-group", "needs a second group of sets; the tests of groups have one"),

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tier0_torture::TortureError;
-use tier0_torture::postgres::{Cluster, Postmaster};
+use tier0_torture::memory::MemoryGroup;
+use tier0_torture::postgres::Cluster;
 use tier0_torture::process::Running;
 use tier0_torture::tools::output;
 
@@ -21,8 +21,6 @@ use crate::interrupt::Interrupt;
 const ACCOUNTS: u32 = 100_000;
 /// How often it is looked whether something has ended.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often the removal of the group is tried: its processes may be ending.
-const REMOVALS: u32 = 50;
 
 /// Makes pgbench's tables.
 pub(super) fn fill(cluster: &Cluster, scale: u32) -> Result<(), Failed> {
@@ -177,85 +175,12 @@ impl fmt::Display for Transactions {
     }
 }
 
-/// A control group that limits memory; removed when it is dropped.
-pub(super) struct Group {
-    /// Its directory, and that of the group in which this program is; none where the system has no such groups.
-    places: Option<(PathBuf, PathBuf)>,
-    mib: u32,
-}
-
-impl Group {
-    /// Version 2 where it has the memory controller, else version 1; without either, memory is not limited and the output says so.
-    pub(super) fn new(mib: u32) -> Result<Group, BenchError> {
-        let root = Path::new("/sys/fs/cgroup");
-        let has_memory = std::fs::read_to_string(root.join("cgroup.subtree_control"))
-            .is_ok_and(|all| all.split_whitespace().any(|one| one == "memory"));
-        let (hierarchy, limit, controller) = match has_memory {
-            true => (root.to_owned(), "memory.max", ""),
-            false => (root.join("memory"), "memory.limit_in_bytes", "memory"),
-        };
-        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let own = own_group(&own, controller).map(|own| hierarchy.join(own.trim_start_matches('/')));
-        let Some(own) = own.filter(|own| own.join("cgroup.procs").exists()) else {
-            return Ok(Group { places: None, mib });
-        };
-        let place = hierarchy.join(format!("tier0-bench-{}", std::process::id()));
-        std::fs::create_dir(&place)
-            .map_err(BenchError::system(format!("the control group {} cannot be made", place.display())))?;
-        let group = Group { places: Some((place.clone(), own)), mib };
-        std::fs::write(place.join(limit), (u64::from(mib) << 20).to_string())
-            .map_err(BenchError::system(format!("{limit} of {} cannot be set", place.display())))?;
-        Ok(group)
+/// What limits the memory of PostgreSQL, in words.
+pub(super) fn describe(group: &MemoryGroup, mib: u32) -> String {
+    match group.is_effective() {
+        true => format!("{mib} MiB"),
+        false => "without a limit, for this system has no control groups of memory".to_owned(),
     }
-
-    pub(super) fn describe(&self) -> String {
-        match self.places {
-            Some(_) => format!("{} MiB", self.mib),
-            None => "without a limit, for this system has no control groups of memory".to_owned(),
-        }
-    }
-
-    /// Starts what is to live in it: children belong to their parent's group.
-    pub(super) fn holding(
-        &self,
-        start: impl FnOnce() -> Result<Postmaster, TortureError>,
-    ) -> Result<Postmaster, Failed> {
-        let Some((place, own)) = &self.places else { return Ok(start()?) };
-        let enter = |place: &Path| {
-            std::fs::write(place.join("cgroup.procs"), std::process::id().to_string())
-                .map_err(BenchError::system(format!("the group {} cannot be entered", place.display())))
-        };
-        enter(place)?;
-        let started = start();
-        enter(own)?;
-        Ok(started?)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let Some((place, _)) = &self.places else { return };
-        for _ in 0..REMOVALS {
-            if std::fs::remove_dir(place).is_ok() {
-                return;
-            }
-            clock::pause(LOOK);
-        }
-        eprintln!(
-            "the control group {} stays: a process is still in it; remove it with rmdir",
-            place.display()
-        );
-    }
-}
-
-/// The group of a process by its cgroup file, "NUMBER:CONTROLLERS:PATH" (cgroups(7)); version 2 names no controllers.
-fn own_group<'a>(file: &'a str, controller: &str) -> Option<&'a str> {
-    file.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let controllers = fields.next()?;
-        let path = fields.next()?;
-        controllers.split(',').any(|one| one == controller).then_some(path)
-    })
 }
 
 #[cfg(test)]
@@ -270,19 +195,5 @@ mod tests {
         assert_eq!(read.per_s_in_first(5.0), 0.4);
         assert_eq!(read.p99_ms(), 20.0);
         assert!(Transactions::parse("", 10.0).is_none());
-    }
-
-    #[test]
-    fn the_own_group_is_found_in_both_versions() {
-        let file = "5:cpu,cpuacct:/a\n4:memory:/b/c\n0::/d\n";
-        assert_eq!(own_group(file, "memory"), Some("/b/c"));
-        assert_eq!(own_group(file, ""), Some("/d"));
-        assert_eq!(own_group("0::/d\n", "memory"), None);
-    }
-
-    #[test]
-    fn hot_accounts_are_the_first_ones() {
-        let script = script(&Sizes { scale: 10, buffers_mib: 1, memory_mib: 1, flash_mib: 1 });
-        assert!(script.contains("random(1, 300000) ELSE random(300001, 1000000)"), "{script}");
     }
 }

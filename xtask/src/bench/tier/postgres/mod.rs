@@ -22,13 +22,14 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tier0_torture::TortureError;
+use tier0_torture::memory::MemoryGroup;
 use tier0_torture::mount::{self, Mounted};
 use tier0_torture::postgres::{self, Cluster, Postmaster};
 use tier0_torture::process::Running;
 use tier0_torture::tools;
 
 use self::array::{Site, Sizes, Use};
-use self::database::{Group, Transactions};
+use self::database::Transactions;
 use self::twin::{Prediction, Profile};
 use super::super::hybrid::load_average;
 use super::super::table;
@@ -120,7 +121,8 @@ pub(super) fn run(options: &Options<'_>) -> Result<(), BenchError> {
     let directory = directory
         .map_err(BenchError::system("no directory for the drives can be made; name one with --dir"))?;
     open_to_all(directory.path())?;
-    let group = Group::new(extent.sizes.group_mib())?;
+    let group = MemoryGroup::new().map_err(torture)?;
+    group.limit(Some(u64::from(extent.sizes.group_mib()) << 20)).map_err(torture)?;
     let bench = Bench { program, extent, directory, group, interrupt };
     let mut all = Vec::new();
     let mut profile = None;
@@ -194,7 +196,7 @@ struct Bench {
     program: PathBuf,
     extent: Extent,
     // After the group, which a process that still runs would hold.
-    group: Group,
+    group: MemoryGroup,
     directory: TempDir,
     interrupt: Interrupt,
 }
@@ -317,7 +319,7 @@ impl Bench {
             sizes.scale,
             sizes.buffers_mib,
             sizes.memory_mib,
-            self.group.describe(),
+            database::describe(&self.group, self.extent.sizes.group_mib()),
             array::drives(),
             sizes.flash_mib,
         )

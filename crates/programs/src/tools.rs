@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use crate::TortureError;
+use crate::ProgramError;
 
 /// Where a program lies: in PATH, among the system's, or among PostgreSQL's.
 pub fn find(tool: &str) -> Option<PathBuf> {
@@ -16,9 +16,9 @@ pub fn find(tool: &str) -> Option<PathBuf> {
 }
 
 /// Fails unless all `tools`, each with the package that brings it, are installed.
-pub fn need(tools: &[(&'static str, &'static str)]) -> Result<(), TortureError> {
+pub fn need(tools: &[(&'static str, &'static str)]) -> Result<(), ProgramError> {
     match tools.iter().find(|(tool, _)| find(tool).is_none()) {
-        Some(&(tool, package)) => Err(TortureError::Missing { tool, package }),
+        Some(&(tool, package)) => Err(ProgramError::Missing { tool, package }),
         None => Ok(()),
     }
 }
@@ -32,21 +32,21 @@ pub fn command(tool: &str) -> Command {
 }
 
 /// Runs a program to its end and returns what it printed.
-pub fn run(tool: &str, arguments: &[&str]) -> Result<String, TortureError> {
+pub fn run(tool: &str, arguments: &[&str]) -> Result<String, ProgramError> {
     output(tool, command(tool).args(arguments))
 }
 
 /// Runs a command to its end and returns what it printed; fails with all its words where it fails.
-pub fn output(name: &str, command: &mut Command) -> Result<String, TortureError> {
-    let output = command.output().map_err(TortureError::system(format!("{name} cannot be started")))?;
+pub fn output(name: &str, command: &mut Command) -> Result<String, ProgramError> {
+    let output = command.output().map_err(ProgramError::system(format!("{name} cannot be started")))?;
     succeeded(name, &output)
 }
 
 /// What a program printed to stdout.
-pub fn succeeded(name: &str, output: &Output) -> Result<String, TortureError> {
+pub fn succeeded(name: &str, output: &Output) -> Result<String, ProgramError> {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.success() {
         return Ok(out.into_owned());
     }
-    Err(TortureError::Failed(format!("{name} ended with {}: {} {}", output.status, out.trim(), err.trim())))
+    Err(ProgramError::Failed(format!("{name} ended with {}: {} {}", output.status, out.trim(), err.trim())))
 }

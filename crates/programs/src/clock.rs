@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::TortureError;
+use crate::ProgramError;
 
 /// Waits.
 #[expect(clippy::disallowed_methods, reason = "the processes under test live in the real world")]
@@ -25,12 +25,12 @@ const LOOK: Duration = Duration::from_millis(1);
 pub fn wait_until(
     what: &str,
     seconds_max: u32,
-    mut ready: impl FnMut() -> Result<bool, TortureError>,
-) -> Result<(), TortureError> {
+    mut ready: impl FnMut() -> Result<bool, ProgramError>,
+) -> Result<(), ProgramError> {
     let until = wall_s() + f64::from(seconds_max);
     while !ready()? {
         if wall_s() > until {
-            return Err(TortureError::Failed(format!("{what} did not happen within {seconds_max} s")));
+            return Err(ProgramError::Failed(format!("{what} did not happen within {seconds_max} s")));
         }
         pause(LOOK);
     }

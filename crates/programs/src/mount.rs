@@ -1,10 +1,12 @@
-//! A volume as a mounted file system: ext4 on a loop device on nbdfuse on the NBD export.
+//! A volume as a mounted file system: ext4 on a loop device on nbdfuse on the NBD export. nbdfuse has a process group of its own:
+//! the Ctrl-C of a terminal ends the caller, which then unmounts in order.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use crate::TortureError;
+use crate::ProgramError;
 use crate::clock::wait_until;
 use crate::process::Running;
 use crate::tools::{command, run};
@@ -31,28 +33,28 @@ pub struct Mounted {
 
 impl Mounted {
     /// Mounts the NBD export `uri` below `directory`; with `fresh` it gets a new file system first.
-    pub fn new(directory: &Path, uri: &str, fresh: bool) -> Result<Mounted, TortureError> {
+    pub fn new(directory: &Path, uri: &str, fresh: bool) -> Result<Mounted, ProgramError> {
         Mounted::with_loop(directory, uri, fresh, "--direct-io=off")
     }
 
     /// The same past the page cache of the file that nbdfuse shows: only the file system's own pages stay in memory.
-    pub fn past_the_page_cache(directory: &Path, uri: &str, fresh: bool) -> Result<Mounted, TortureError> {
+    pub fn past_the_page_cache(directory: &Path, uri: &str, fresh: bool) -> Result<Mounted, ProgramError> {
         Mounted::with_loop(directory, uri, fresh, "--direct-io=on")
     }
 
-    fn with_loop(directory: &Path, uri: &str, fresh: bool, direct_io: &str) -> Result<Mounted, TortureError> {
+    fn with_loop(directory: &Path, uri: &str, fresh: bool, direct_io: &str) -> Result<Mounted, ProgramError> {
         let (fuse_directory, point) = (directory.join("fuse"), directory.join("mnt"));
         for directory in [&fuse_directory, &point] {
             std::fs::create_dir_all(directory)
-                .map_err(TortureError::system(format!("{} cannot be made", directory.display())))?;
+                .map_err(ProgramError::system(format!("{} cannot be made", directory.display())))?;
         }
         let file = fuse_directory.join("volume");
         let log = directory.join("nbdfuse.log");
-        let fuse = Running::start("nbdfuse", command("nbdfuse").arg(&file).arg(uri), &log)?;
+        let fuse = Running::start("nbdfuse", command("nbdfuse").process_group(0).arg(&file).arg(uri), &log)?;
         // From here on a failure unmounts what has been mounted.
         let mut mounted = Mounted { fuse, fuse_directory, device: None, point };
         wait_until("nbdfuse mounting", SECONDS_MAX, || match mounted.fuse.status()? {
-            Some(status) => Err(TortureError::Failed(format!("nbdfuse ended: {status}"))),
+            Some(status) => Err(ProgramError::Failed(format!("nbdfuse ended: {status}"))),
             None => Ok(file.is_file()),
         })?;
         let device =
@@ -71,13 +73,13 @@ impl Mounted {
     }
 
     /// Unmounts it in good order; everything written is on the volume afterwards.
-    pub fn unmount(self) -> Result<(), TortureError> {
+    pub fn unmount(self) -> Result<(), ProgramError> {
         run("umount", &[&self.point.display().to_string()])?;
         self.abandon()
     }
 
     /// Lets go of a volume whose server is dead: nothing that is still in the kernel's caches can be written any more.
-    pub fn abandon(mut self) -> Result<(), TortureError> {
+    pub fn abandon(mut self) -> Result<(), ProgramError> {
         self.let_go();
         let Some(device) = self.device.take() else { return Ok(()) };
         let name = device.trim_start_matches("/dev/").to_owned();

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::TortureError;
+use crate::ProgramError;
 use crate::clock::wait_until;
 use crate::process::Running;
 use crate::tools::{command, output, run};
@@ -50,22 +50,22 @@ pub struct Cluster {
 
 impl Cluster {
     /// The cluster of a volume mounted at `point`; its socket and log lie in `directory`.
-    pub fn of(point: &Path, directory: &Path) -> Result<Cluster, TortureError> {
+    pub fn of(point: &Path, directory: &Path) -> Result<Cluster, ProgramError> {
         let id = |kind: &str| {
             let text = run("id", &[kind, "postgres"])?;
             let number = text.trim().parse::<u32>();
-            number.map_err(|_| TortureError::Failed(format!("id says {text:?} of the user postgres")))
+            number.map_err(|_| ProgramError::Failed(format!("id says {text:?} of the user postgres")))
         };
         let user = (id("--user")?, id("--group")?);
         Ok(Cluster { data: point.join("data"), socket: directory.join("pg"), user })
     }
 
     /// Makes it, with checksums.
-    pub fn create(&self) -> Result<(), TortureError> {
+    pub fn create(&self) -> Result<(), ProgramError> {
         for directory in [&self.data, &self.socket] {
             std::fs::create_dir_all(directory)
                 .and_then(|()| std::os::unix::fs::chown(directory, Some(self.user.0), Some(self.user.1)))
-                .map_err(TortureError::system(format!("{} cannot be made", directory.display())))?;
+                .map_err(ProgramError::system(format!("{} cannot be made", directory.display())))?;
         }
         let mut initdb = self.command("initdb");
         initdb.arg("--pgdata").arg(&self.data);
@@ -75,14 +75,16 @@ impl Cluster {
     }
 
     /// Starts it and waits until it has recovered.
-    pub fn start(&self) -> Result<Postmaster, TortureError> {
+    pub fn start(&self) -> Result<Postmaster, ProgramError> {
         self.start_with(&[])
     }
 
     /// The same with settings, `name=value`, that count more than the usual ones.
-    pub fn start_with(&self, settings: &[String]) -> Result<Postmaster, TortureError> {
+    pub fn start_with(&self, settings: &[String]) -> Result<Postmaster, ProgramError> {
         let log = self.socket.join("log");
         let mut postgres = self.command("postgres");
+        // The Ctrl-C of a terminal is the caller's, which ends the server in order.
+        postgres.process_group(0);
         postgres.arg("-D").arg(&self.data);
         postgres.arg("-c").arg(format!("unix_socket_directories={}", self.socket.display()));
         SETTINGS.iter().for_each(|setting| {
@@ -94,7 +96,7 @@ impl Cluster {
         let mut process = Running::start("postgres", &mut postgres, &log)?;
         wait_until("PostgreSQL accepting connections", START_SECONDS_MAX, || {
             if let Some(status) = process.status()? {
-                return Err(TortureError::Failed(format!(
+                return Err(ProgramError::Failed(format!(
                     "PostgreSQL ended with {status}; see {}",
                     log.display()
                 )));
@@ -102,6 +104,11 @@ impl Cluster {
             Ok(output("pg_isready", &mut self.client("pg_isready")).is_ok())
         })?;
         Ok(Postmaster { process })
+    }
+
+    /// The directory of its socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
     }
 
     /// One of PostgreSQL's programs, run as its user.
@@ -119,14 +126,14 @@ impl Cluster {
     }
 
     /// What a query answers, one row a line.
-    pub fn query(&self, sql: &str) -> Result<String, TortureError> {
+    pub fn query(&self, sql: &str) -> Result<String, ProgramError> {
         let mut psql = self.client("psql");
         psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--command", sql, "postgres"]);
         Ok(output(sql, &mut psql)?.trim().to_owned())
     }
 
     /// Verifies the checksum of every page of a cluster that was shut down.
-    pub fn verify_checksums(&self) -> Result<(), TortureError> {
+    pub fn verify_checksums(&self) -> Result<(), ProgramError> {
         output("pg_checksums", self.command("pg_checksums").args(["--check", "--pgdata"]).arg(&self.data))?;
         Ok(())
     }
@@ -139,19 +146,19 @@ pub struct Postmaster {
 
 impl Postmaster {
     /// Shuts it down in good order.
-    pub fn stop(mut self) -> Result<(), TortureError> {
+    pub fn stop(mut self) -> Result<(), ProgramError> {
         // SIGINT: the "fast" shutdown, which ends sessions and writes a checkpoint.
         self.process.signal(Signal::INT);
         let status = self.process.ends()?;
         if status.success() {
             Ok(())
         } else {
-            Err(TortureError::Failed(format!("PostgreSQL ended with {status}")))
+            Err(ProgramError::Failed(format!("PostgreSQL ended with {status}")))
         }
     }
 
     /// Kills all of its processes and waits until they are gone, so that nothing holds the file system.
-    pub fn kill(mut self) -> Result<(), TortureError> {
+    pub fn kill(mut self) -> Result<(), ProgramError> {
         let id = self.process.id().as_raw_nonzero().get();
         let family: Vec<i32> = children(id);
         self.process.signal(Signal::KILL);

@@ -1,10 +1,10 @@
-//! How a run fails.
+//! How a program fails that was started.
 
 use thiserror::Error;
 
-/// Why a run ended early.
+/// Why something did not come about.
 #[derive(Debug, Error)]
-pub enum TortureError {
+pub enum ProgramError {
     /// A program that the load needs is missing.
     #[error("{tool} is not installed; install {package}")]
     Missing {
@@ -29,10 +29,10 @@ pub enum TortureError {
     Failed(String),
 }
 
-impl TortureError {
+impl ProgramError {
     /// For `map_err` on I/O.
-    pub(crate) fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> TortureError {
+    pub fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> ProgramError {
         let what = what.into();
-        move |source| TortureError::System { what, source: source.into() }
+        move |source| ProgramError::System { what, source: source.into() }
     }
 }

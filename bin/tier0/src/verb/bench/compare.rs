@@ -1,0 +1,160 @@
+//! `tier0 bench compare`: two reports of runs, figure by figure.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tier0_bench::run::report::{PerTransaction, RunReport};
+use tier0_bench::run::tally::Quantiles;
+
+use super::report::figure;
+use crate::failure::Failure;
+use crate::output::{align_right, json, print, rendered, table, wrapped};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 bench compare before.json after.json
+  tier0 bench compare before.json after.json --json
+
+The files are output of \"tier0 bench run --json\" or \"tier0 bench scene --json\".";
+
+/// Which reports.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Compare {
+    /// The first report
+    #[arg(value_name = "FIRST.JSON")]
+    first: PathBuf,
+    /// The second report
+    #[arg(value_name = "SECOND.JSON")]
+    second: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A figure of both.
+#[derive(Serialize)]
+struct Figure {
+    name: String,
+    /// None: not measured.
+    first: Option<f64>,
+    second: Option<f64>,
+    /// Second to first; none where one is missing or the first is 0.
+    ratio: Option<f64>,
+}
+
+/// What is different in what was run.
+#[derive(Serialize)]
+struct Setting {
+    name: String,
+    first: String,
+    second: String,
+}
+
+#[derive(Serialize)]
+struct Comparison {
+    settings: Vec<Setting>,
+    figures: Vec<Figure>,
+}
+
+/// A file: a report, or what a scene prints, which has one.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Form {
+    Run(Box<RunReport>),
+    Scene { run: Box<RunReport> },
+}
+
+/// Compares.
+pub(crate) fn run(verb: &Compare) -> Result<(), Failure> {
+    let (first, second) = (read(&verb.first)?, read(&verb.second)?);
+    let comparison = Comparison { settings: settings(&first, &second), figures: figures(&first, &second) };
+    print(&match verb.json {
+        true => json(&comparison),
+        false => text(&comparison),
+    })
+}
+
+fn read(path: &Path) -> Result<RunReport, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::Input(format!("cannot read {shown}: {error}; check that it exists and may be read"))
+    })?;
+    match serde_json::from_str(&text) {
+        Ok(Form::Run(report) | Form::Scene { run: report }) => Ok(*report),
+        Err(error) => Err(Failure::Input(format!(
+            "{shown} is no report of \"tier0 bench run --json\" or \"tier0 bench scene --json\" of this version ({error}); run it again"
+        ))),
+    }
+}
+
+fn settings(first: &RunReport, second: &RunReport) -> Vec<Setting> {
+    let of = |report: &RunReport| {
+        let settings = serde_json::to_value(&report.settings).expect("settings can be written as JSON");
+        let mut told: Vec<(String, String)> = Vec::new();
+        for (name, value) in settings.as_object().into_iter().flatten() {
+            told.push((name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+        }
+        told.push(("database".to_owned(), report.database.clone()));
+        told.push(("server".to_owned(), report.server.clone()));
+        told.push(("warehouses".to_owned(), report.warehouses.to_string()));
+        told
+    };
+    let differ = of(first).into_iter().zip(of(second)).filter(|((_, first), (_, second))| first != second);
+    differ.map(|((name, first), (_, second))| Setting { name, first, second }).collect()
+}
+
+fn figures(first: &RunReport, second: &RunReport) -> Vec<Figure> {
+    let mut all: Vec<Figure> = Vec::new();
+    let mut add = |name: String, of: &dyn Fn(&RunReport) -> Option<f64>| {
+        let (first, second) = (of(first), of(second));
+        let ratio = first.zip(second).filter(|(first, _)| *first > 0.0).map(|(first, second)| second / first);
+        all.push(Figure { name, first, second, ratio });
+    };
+    add("NOPM".to_owned(), &|report| Some(report.nopm));
+    add("commits per minute".to_owned(), &|report| Some(report.commits_per_minute));
+    add("retries".to_owned(), &|report| Some(report.retries as f64));
+    let responses: [(&str, fn(&Quantiles) -> f64); 3] =
+        [("p50", |times| times.p50), ("p95", |times| times.p95), ("p99", |times| times.p99)];
+    for kind in tier0_bench::order_entry::mix::Kind::ALL {
+        for (name, quantile) in responses {
+            add(format!("{kind} {name}, ms"), &|report| {
+                let own = report.transactions.iter().find(|own| own.kind == kind)?;
+                own.response_ms.as_ref().map(quantile)
+            });
+        }
+    }
+    let each: [(&str, fn(&PerTransaction) -> Option<f64>); 9] = [
+        ("database reads per transaction, blocks", |each| each.database_reads),
+        ("database writes per transaction, blocks", |each| each.database_writes),
+        ("WAL per transaction, bytes", |each| each.wal_bytes),
+        ("array reads per transaction", |each| each.array_reads),
+        ("array bytes read per transaction", |each| each.array_read_bytes),
+        ("array writes per transaction", |each| each.array_writes),
+        ("array bytes written per transaction", |each| each.array_write_bytes),
+        ("CPU per transaction, ms", |each| each.processor_ms),
+        ("CPU per transaction without the load generator, ms", |each| each.processor_ms_without_generator),
+    ];
+    for (name, of) in each {
+        add(name.to_owned(), &|report| of(&report.per_transaction));
+    }
+    all
+}
+
+fn text(comparison: &Comparison) -> String {
+    let mut rows = table(&["figure", "first", "second", "second / first"]);
+    let told = |value: Option<f64>| value.map_or("not measured".to_owned(), figure);
+    for one in &comparison.figures {
+        let ratio = one.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
+        rows.add_row([one.name.clone(), told(one.first), told(one.second), ratio]);
+    }
+    align_right(&mut rows, 1..4);
+    let differ = comparison.settings.iter().map(|setting| {
+        let Setting { name, first, second } = setting;
+        wrapped(&format!("  {name}: {first} and {second}"), "    ") + "\n"
+    });
+    let differ: String = differ.collect();
+    let heading = if differ.is_empty() { "the same settings\n" } else { "settings that differ\n" };
+    format!("{heading}{differ}\n{}\n", rendered(&rows))
+}

@@ -1,0 +1,97 @@
+//! The options that say what users do, shared by `bench run` and `bench scene`.
+
+use clap::{Args, ValueEnum};
+use tier0_bench::order_entry::draw::Home;
+use tier0_bench::order_entry::mix::Mix;
+use tier0_bench::run::options::Isolation;
+use tier0_bench::run::{RunOptions, Think};
+use tier0_database::workload::Law;
+use tier0_units::Nanos;
+use tier0_workload::spec::parse_duration;
+
+/// What users do.
+#[derive(Args, Debug)]
+pub(super) struct Load {
+    /// Users, each with a connection
+    #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    users: u32,
+    /// Measure this long
+    #[arg(short, long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    duration: Nanos,
+    /// Users start over this time, and run unmeasured until it ends
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    ramp: Nanos,
+    /// Transactions per second that arrive in all, however long each takes (Poisson)
+    #[arg(long, value_name = "TPS", conflicts_with = "think")]
+    rate: Option<f64>,
+    /// Pause of a user: none, exponential:TIME (mean; a bare number is in ms), or spec for keying and think times of the
+    /// specification
+    #[arg(long, value_name = "THINK", default_value = "none")]
+    think: Think,
+    /// How items are drawn: nurand (the specification) or uniform (as HammerDB does)
+    #[arg(long, value_name = "LAW", default_value = "nurand")]
+    items: Items,
+    /// Warehouse of a user: fixed (the specification), or all for a random one in each transaction
+    #[arg(long, value_name = "HOME", default_value = "fixed")]
+    home: HomeOption,
+    /// Weights of transactions, as in new-order=45,payment=43,delivery=4; kinds that are not named are
+    /// not run [default: the specification's deck, 10, 10, 1, 1, 1]
+    #[arg(long, value_name = "MIX")]
+    mix: Option<Mix>,
+    /// Isolation of transactions
+    #[arg(long, value_name = "LEVEL", default_value = "read-committed")]
+    isolation: IsolationOption,
+    /// Seed of all random draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// How items are drawn.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Items {
+    Nurand,
+    Uniform,
+}
+
+/// The warehouse of a user.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum HomeOption {
+    Fixed,
+    All,
+}
+
+/// Isolation of transactions.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum IsolationOption {
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+impl Load {
+    /// The same for the benchmark.
+    pub(super) fn options(&self) -> RunOptions {
+        RunOptions {
+            users: self.users,
+            duration: self.duration,
+            ramp: self.ramp,
+            rate: self.rate,
+            think: self.think,
+            items: match self.items {
+                Items::Nurand => None,
+                Items::Uniform => Some(Law::Uniform),
+            },
+            home: match self.home {
+                HomeOption::Fixed => Home::Fixed,
+                HomeOption::All => Home::All,
+            },
+            mix: self.mix,
+            isolation: match self.isolation {
+                IsolationOption::ReadCommitted => Isolation::ReadCommitted,
+                IsolationOption::RepeatableRead => Isolation::RepeatableRead,
+                IsolationOption::Serializable => Isolation::Serializable,
+            },
+            seed: self.seed,
+        }
+    }
+}

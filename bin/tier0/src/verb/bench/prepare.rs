@@ -1,0 +1,86 @@
+//! `tier0 bench prepare`: creates and loads the order-entry tables.
+
+use clap::Args;
+use tier0_bench::prepare::{PrepareOptions, Prepared, prepare, remove};
+use tier0_units::{ByteCount, counted};
+
+use super::{Database, watched};
+use crate::cli::Global;
+use crate::failure::Failure;
+use crate::output::{json, print};
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 bench prepare --dsn postgres://localhost/bench --warehouses 10
+  tier0 bench prepare --dsn host=/run/postgresql --warehouses 100 --jobs 4
+      through a unix socket, with four connections; the database has the
+      user's name unless --dsn or PGDATABASE says otherwise
+  tier0 bench prepare --dsn postgres://localhost/bench --drop
+      remove the tables that an earlier prepare created
+
+A warehouse takes about 110 MB. Each is loaded in one transaction: after Ctrl-C
+or a crash, the same command loads the rest. A higher number of warehouses adds
+some. The database must exist; tables of other programs are never changed.";
+
+/// What to load.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Prepare {
+    #[command(flatten)]
+    database: Database,
+    /// Number of warehouses
+    #[arg(short, long, value_name = "N", required_unless_present = "drop",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    warehouses: Option<u32>,
+    /// Connections that load at the same time
+    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    jobs: u32,
+    /// Seed of the random rows
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Remove the tables of an earlier prepare first; without --warehouses, only remove them
+    #[arg(long)]
+    drop: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Loads.
+pub(crate) fn run(verb: &Prepare, global: &Global) -> Result<(), Failure> {
+    let address = verb.database.address()?;
+    if verb.drop {
+        let found = remove(&address)?;
+        let text = match found {
+            true => format!("removed the order-entry tables of the {address}"),
+            false => format!("the {address} has no order-entry tables"),
+        };
+        if verb.warehouses.is_none() {
+            return print(&match verb.json {
+                true => json(&serde_json::json!({ "result": "done", "text": text })),
+                false => format!("{text}\n"),
+            });
+        }
+    }
+    let options =
+        PrepareOptions { warehouses: verb.warehouses.unwrap_or(1), jobs: verb.jobs, seed: verb.seed };
+    let (prepared, _) = watched(global, |watch| prepare(&address, &options, watch))?;
+    print(&match verb.json {
+        true => json(&prepared),
+        false => words(&prepared),
+    })
+}
+
+fn words(prepared: &Prepared) -> String {
+    let Prepared { database, warehouses, warehouses_loaded, sent_bytes, seconds, size_bytes } = prepared;
+    let size = ByteCount(*size_bytes);
+    let all = counted(u64::from(*warehouses), "warehouse");
+    match *warehouses_loaded {
+        0 => format!("the {database} has {all} ({size} with indexes); nothing was left to load\n"),
+        loaded => format!(
+            "loaded {} in {seconds:.1} s ({:.1} MB/s of rows); the {database} has {all}, {size} with indexes\n",
+            counted(u64::from(loaded), "warehouse"),
+            *sent_bytes as f64 / 1e6 / seconds
+        ),
+    }
+}

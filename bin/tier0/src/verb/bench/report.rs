@@ -1,0 +1,252 @@
+//! The report of a run as text.
+
+use comfy_table::Table;
+use tier0_bench::counters::database::{DatabaseUse, ObjectUse};
+use tier0_bench::run::report::RunReport;
+use tier0_bench::run::tally::Second;
+use tier0_units::{ByteCount, counted};
+
+use crate::output::{align_right, rendered, table, thousands, wrapped};
+
+/// What stands for a figure that is not there.
+const NOT_MEASURED: &str = "not measured";
+/// Rows of the series at most; a long run is shown in equal parts.
+const SERIES_ROWS: usize = 20;
+
+/// The report.
+pub(super) fn text(report: &RunReport) -> String {
+    let parts = [
+        heading(report),
+        rendered(&transactions(report)),
+        rendered(&per_transaction(report)),
+        format!("objects, per transaction\n{}", rendered(&objects(&report.database_io))),
+        array(report),
+        format!("series\n{}", rendered(&series(&report.series))),
+        gaps(report),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    format!("{}\n", parts.join("\n\n"))
+}
+
+fn heading(report: &RunReport) -> String {
+    let settings = &report.settings;
+    let rate = settings.rate.map_or(String::new(), |rate| format!(", {rate} transactions/s arrive"));
+    let early = if report.ended_early { ", ended early" } else { "" };
+    let processor = report.processor.map_or("CPU not measured".to_owned(), |used| {
+        let own = used
+            .load_generator
+            .map_or(String::new(), |own| format!(", {:.0} % of them this program", own * 100.0));
+        format!(
+            "CPU: {} cores, {:.0} % busy{own}, {:.0} % waiting for I/O",
+            used.cores,
+            used.busy * 100.0,
+            used.io_wait * 100.0
+        )
+    });
+    let what = format!(
+        "order entry, {}, {}, {:.0} s after {:.0} s of ramp{early}; think {}{rate}, items {}, home {}, {}, {}",
+        counted(u64::from(report.warehouses), "warehouse"),
+        counted(u64::from(settings.users), "user"),
+        report.seconds,
+        settings.ramp_s,
+        settings.think,
+        settings.items,
+        settings.home,
+        settings.isolation,
+        report.database
+    );
+    let rates = format!(
+        "NOPM {} (New-Orders committed per minute), {} commits per minute in all, {} retries",
+        thousands(report.nopm),
+        thousands(report.commits_per_minute),
+        report.retries
+    );
+    [what, rates, processor].map(|line| wrapped(&line, "  ")).join("\n")
+}
+
+fn transactions(report: &RunReport) -> Table {
+    let mut rows = table(&[
+        "transaction",
+        "share",
+        "committed",
+        "rolled back",
+        "retries",
+        "mean ms",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "max ms",
+    ]);
+    for kind in &report.transactions {
+        let response = |of: fn(&tier0_bench::run::tally::Quantiles) -> f64| {
+            kind.response_ms.as_ref().map_or("-".to_owned(), |response| figure(of(response)))
+        };
+        rows.add_row([
+            kind.kind.name().to_owned(),
+            format!("{:.1} %", kind.share * 100.0),
+            kind.committed.to_string(),
+            kind.rolled_back.to_string(),
+            (kind.serialization_failures + kind.deadlocks).to_string(),
+            response(|response| response.mean),
+            response(|response| response.p50),
+            response(|response| response.p95),
+            response(|response| response.p99),
+            response(|response| response.max),
+        ]);
+    }
+    align_right(&mut rows, 1..10);
+    rows
+}
+
+/// Database and array, side by side.
+fn per_transaction(report: &RunReport) -> Table {
+    let each = &report.per_transaction;
+    let block = report.database_io.block_bytes as f64;
+    let told = |value: Option<f64>| value.map_or(NOT_MEASURED.to_owned(), figure);
+    let kib = |bytes: Option<f64>| told(bytes.map(|bytes| bytes / 1024.0));
+    let bytes_of = |blocks: Option<f64>| blocks.map(|blocks| blocks * block);
+    let total = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+    let mut rows = table(&["per transaction", "database", "array"]);
+    rows.add_row(["reads (blocks; requests)".to_owned(), told(each.database_reads), told(each.array_reads)]);
+    rows.add_row(["read, KiB".to_owned(), kib(bytes_of(each.database_reads)), kib(each.array_read_bytes)]);
+    rows.add_row([
+        "writes (blocks; requests)".to_owned(),
+        told(each.database_writes),
+        told(each.array_writes),
+    ]);
+    rows.add_row([
+        "written, KiB (database: blocks and WAL)".to_owned(),
+        kib(total(bytes_of(each.database_writes), each.wal_bytes)),
+        kib(each.array_write_bytes),
+    ]);
+    rows.add_row(["WAL, KiB".to_owned(), kib(each.wal_bytes), "in the writes".to_owned()]);
+    rows.add_row(["CPU of the machine, ms".to_owned(), told(each.processor_ms), String::new()]);
+    rows.add_row([
+        "CPU without this program, ms".to_owned(),
+        told(each.processor_ms_without_generator),
+        String::new(),
+    ]);
+    align_right(&mut rows, [1, 2]);
+    rows
+}
+
+fn objects(io: &DatabaseUse) -> Table {
+    let mut rows = table(&[
+        "object",
+        "size",
+        "grown",
+        "reads",
+        "hits",
+        "writes",
+        "rows read",
+        "ins",
+        "upd",
+        "in place",
+        "del",
+    ]);
+    let each = |count: Option<u64>| match (count, io.transactions.filter(|count| *count > 0)) {
+        (Some(count), Some(all)) => figure(count as f64 / all as f64),
+        _ => NOT_MEASURED.to_owned(),
+    };
+    let of_table = |object: &ObjectUse, count: Option<u64>| match object.index_of {
+        Some(_) => String::new(),
+        None => each(count),
+    };
+    let mut sorted: Vec<&ObjectUse> = io.objects.iter().collect();
+    sorted.sort_by_key(|object| (std::cmp::Reverse(object.reads), std::cmp::Reverse(object.hits)));
+    for object in sorted {
+        rows.add_row([
+            object.name.clone(),
+            ByteCount(object.size_bytes).to_string(),
+            ByteCount(object.grown_bytes).to_string(),
+            each(object.reads),
+            each(object.hits),
+            each(object.writes),
+            of_table(object, object.rows_read),
+            of_table(object, object.inserted),
+            of_table(object, object.updated),
+            of_table(object, object.updated_in_place),
+            of_table(object, object.deleted),
+        ]);
+    }
+    align_right(&mut rows, 1..11);
+    rows
+}
+
+fn array(report: &RunReport) -> String {
+    let Some(io) = report.array_io.as_ref().filter(|io| !io.volumes.is_empty()) else { return String::new() };
+    let mut rows = table(&[
+        "volume",
+        "reads/s",
+        "read KiB/s",
+        "p95 ms",
+        "writes/s",
+        "written KiB/s",
+        "p95 ms",
+        "flushes/s",
+    ]);
+    let rate = |count: u64| figure(count as f64 / report.seconds);
+    let latency = |ms: Option<f64>| ms.map_or("-".to_owned(), figure);
+    for volume in &io.volumes {
+        rows.add_row([
+            volume.name.clone(),
+            rate(volume.reads),
+            rate(volume.read_bytes / 1024),
+            latency(volume.read_p95_ms),
+            rate(volume.writes),
+            rate(volume.write_bytes / 1024),
+            latency(volume.write_p95_ms),
+            rate(volume.flushes),
+        ]);
+    }
+    align_right(&mut rows, 1..8);
+    format!("array\n{}", rendered(&rows))
+}
+
+/// The series in no more than [`SERIES_ROWS`] parts of whole seconds.
+fn series(seconds: &[Second]) -> Table {
+    let mut rows = table(&["until s", "NOPM", "commits/min", "p95 ms (worst s)", "retries", "CPU %"]);
+    let mut from = 0.0;
+    for part in seconds.chunks(seconds.len().div_ceil(SERIES_ROWS).max(1)) {
+        let until = part.last().map_or(from, |last| last.second);
+        let minute = |count: fn(&Second) -> u64| {
+            thousands(part.iter().map(count).sum::<u64>() as f64 / (until - from) * 60.0)
+        };
+        let worst = part.iter().filter_map(|second| second.p95_ms).max_by(f64::total_cmp);
+        let busy: Vec<f64> = part.iter().filter_map(|second| second.busy).collect();
+        rows.add_row([
+            format!("{until:.0}"),
+            minute(|second| second.new_orders),
+            minute(|second| second.commits),
+            worst.map_or("-".to_owned(), figure),
+            part.iter().map(|second| second.retries).sum::<u64>().to_string(),
+            match busy.len() {
+                0 => NOT_MEASURED.to_owned(),
+                count => format!("{:.0}", busy.iter().sum::<f64>() / count as f64 * 100.0),
+            },
+        ]);
+        from = until;
+    }
+    align_right(&mut rows, 0..6);
+    rows
+}
+
+fn gaps(report: &RunReport) -> String {
+    let line = |gap: &tier0_bench::counters::Gap| wrapped(&format!("  {}: {}", gap.what, gap.why), "    ");
+    let lines: Vec<String> = report.not_measured.iter().map(line).collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("{NOT_MEASURED}\n{}", lines.join("\n")),
+    }
+}
+
+/// A figure with three digits.
+pub(super) fn figure(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        ..0.01 => format!("{value:.4}"),
+        ..10.0 => format!("{value:.2}"),
+        ..100.0 => format!("{value:.1}"),
+        _ => thousands(value),
+    }
+}

@@ -1,0 +1,98 @@
+//! Tests the conditions that always hold, all on one state of the database: also while a load runs, and after a crash.
+
+use futures_util::future::{Either, select};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use tokio_postgres::NoTls;
+
+use crate::address::Address;
+use crate::error::BenchError;
+use crate::order_entry::conditions;
+use crate::order_entry::state::State;
+use crate::run::runtime;
+use crate::watch::Watch;
+
+/// Large joins and sums: they need memory, and no compiler. Both settings end with the transaction.
+const BEGIN: &str =
+    "begin isolation level repeatable read read only; set local work_mem = '64MB'; set local jit = off";
+
+/// A condition that was tested.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tested {
+    /// Its name.
+    pub name: String,
+    /// What must hold.
+    pub text: String,
+    /// Rows that were compared: warehouses, districts, customers or orders.
+    pub compared: u64,
+    /// Those that differ.
+    pub wrong: u64,
+    /// The first that differs: where it is, what was found, what was expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    /// How long it took, seconds.
+    pub seconds: f64,
+}
+
+/// What the check has found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Checked {
+    /// The database, without a password.
+    pub database: String,
+    /// Its warehouses.
+    pub warehouses: u32,
+    /// Whether all conditions hold.
+    pub is_consistent: bool,
+    /// The conditions.
+    pub conditions: Vec<Tested>,
+}
+
+/// Tests all conditions.
+///
+/// # Errors
+/// No connection; no order-entry tables, or not all of them loaded; what the server refuses; an early end that `watch` wants.
+pub fn check(address: &Address, watch: Watch<'_>) -> Result<Checked, BenchError> {
+    runtime()?.block_on(test(address, watch))
+}
+
+async fn test(address: &Address, watch: Watch<'_>) -> Result<Checked, BenchError> {
+    let client = address.connect().await?;
+    let state = State::ready(&client, address).await?;
+    let begin = client.batch_execute(BEGIN).await;
+    begin.map_err(BenchError::query("beginning the check"))?;
+    let all = conditions::all();
+    let count = all.len();
+    let mut tested = Vec::new();
+    for (number, condition) in (1..).zip(all) {
+        (watch.say)(&format!("condition {number} of {count}: {}", condition.text));
+        let began = Instant::now();
+        let sql = condition.query();
+        let asked = std::pin::pin!(client.query_one(&sql, &[]));
+        let row = match select(asked, std::pin::pin!(watch.over())).await {
+            Either::Left((row, _)) => {
+                row.map_err(BenchError::query(format!("condition {}", condition.name)))?
+            }
+            Either::Right(_) => {
+                // Where that fails, the server finds at its end that nobody listens.
+                let _ = client.cancel_token().cancel_query(NoTls).await;
+                return Err(BenchError::Stopped);
+            }
+        };
+        let first: Option<String> = row.get(2);
+        tested.push(Tested {
+            name: condition.name.to_owned(),
+            text: condition.text.to_owned(),
+            compared: row.get::<_, i64>(0) as u64,
+            wrong: row.get::<_, i64>(1) as u64,
+            first: first.map(|first| format!("{} {first}", condition.place)),
+            seconds: began.elapsed().as_secs_f64(),
+        });
+    }
+    let is_consistent = tested.iter().all(|one| one.wrong == 0);
+    Ok(Checked {
+        database: address.to_string(),
+        warehouses: state.warehouses,
+        is_consistent,
+        conditions: tested,
+    })
+}

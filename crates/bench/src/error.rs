@@ -1,0 +1,122 @@
+//! How a benchmark of a database fails.
+
+use thiserror::Error;
+
+/// Why there is no result.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    /// The address of the database makes no sense. The text is not quoted, because it may have a password.
+    #[error(
+        "the database address cannot be read; use postgres://USER@HOST:PORT/DATABASE or \"host=/run/postgresql user=USER dbname=DATABASE\""
+    )]
+    Address,
+    /// An option makes no sense.
+    #[error("{0}")]
+    Option(String),
+    /// No connection.
+    #[error(
+        "cannot connect to the {to}: {fact}; check that the server runs, and the address (--dsn, TIER0_DSN or PGHOST, PGPORT, PGUSER, PGDATABASE)"
+    )]
+    Connect {
+        /// The database, without a password.
+        to: String,
+        /// What the system or the server says.
+        fact: String,
+    },
+    /// Tables of these names are there, and another program made them.
+    #[error(
+        "the {database} has tables that tier0 did not make and that have the names of its own ({tables}); create another database (createdb bench) and name it in --dsn"
+    )]
+    Foreign {
+        /// The database.
+        database: String,
+        /// Their names.
+        tables: String,
+    },
+    /// There is nothing to run or check.
+    #[error("the {0} has no order-entry tables; load them with \"tier0 bench prepare\"")]
+    NotPrepared(String),
+    /// The load has not ended.
+    #[error(
+        "{loaded} of {warehouses} warehouses are loaded; run \"tier0 bench prepare\" again, which loads the rest"
+    )]
+    Unfinished {
+        /// Warehouses that are complete.
+        loaded: u32,
+        /// Warehouses that were asked for.
+        warehouses: u32,
+    },
+    /// All rows are there, and the indexes may not be.
+    #[error("the load was interrupted before its end; run \"tier0 bench prepare\" again, which completes it")]
+    WithoutIndexes,
+    /// A smaller database is not made of a larger one.
+    #[error(
+        "the {database} has {has} warehouses, and {wanted} were asked for; use \"--warehouses {has}\", or remove the tables first with --drop"
+    )]
+    Fewer {
+        /// The database.
+        database: String,
+        /// Warehouses that it has or is to get.
+        has: u32,
+        /// Warehouses that were asked for now.
+        wanted: u32,
+    },
+    /// Another prepare is at work.
+    #[error("another \"tier0 bench prepare\" works on the {0}; wait until it ends")]
+    Busy(String),
+    /// The database refused something, or went away.
+    #[error("{what} failed: {fact}")]
+    Query {
+        /// What was done.
+        what: String,
+        /// What the server says, and what to do.
+        fact: String,
+    },
+    /// The system refuses a thread or a runtime.
+    #[error("cannot start: {0}; raise the limits of processes and open files")]
+    System(#[from] std::io::Error),
+    /// The caller asked for an end.
+    #[error("stopped before its end")]
+    Stopped,
+}
+
+impl BenchError {
+    /// Whether what the user gave is wrong, and nothing was changed.
+    pub fn is_input(&self) -> bool {
+        use BenchError::{Address, Busy, Fewer, Foreign, NotPrepared, Option, Unfinished, WithoutIndexes};
+        match self {
+            Address | Option(_) | Foreign { .. } | Fewer { .. } | Busy(_) => true,
+            NotPrepared(_) | Unfinished { .. } | WithoutIndexes => true,
+            _ => false,
+        }
+    }
+
+    /// For `map_err`: what was done when the database refused it.
+    pub(crate) fn query(what: impl Into<String>) -> impl FnOnce(tokio_postgres::Error) -> BenchError {
+        let what = what.into();
+        move |error| BenchError::Query { what, fact: words(&error) }
+    }
+}
+
+/// What a server or a driver says, with its remedy where there is an obvious one.
+pub(crate) fn words(error: &tokio_postgres::Error) -> String {
+    if error.is_closed() {
+        return "the server closed the connection; start it again, then run \"tier0 bench check\"".to_owned();
+    }
+    let Some(told) = error.as_db_error() else {
+        let cause = std::error::Error::source(error).map_or(String::new(), |cause| format!(": {cause}"));
+        return format!("{error}{cause}");
+    };
+    let code = told.code().code();
+    let remedy = match code {
+        "53100" => "; free space for the database, then run \"tier0 bench check\"",
+        "53300" => "; raise max_connections, or use fewer users or jobs",
+        "42501" => "; use a user who owns the tables",
+        "57P01" | "57P02" | "57P03" => "; start the server again, then run \"tier0 bench check\"",
+        "28000" | "28P01" => "; check user and password (PGUSER, PGPASSWORD)",
+        "3D000" => "; create it with createdb",
+        _ => "",
+    };
+    let detail = told.detail().map_or(String::new(), |detail| format!(" ({detail})"));
+    format!("{}{detail}, SQLSTATE {code}{remedy}", told.message())
+}

@@ -1,0 +1,358 @@
+//! Creates and loads the tables. A warehouse is loaded in one transaction, which also records it: a load that was interrupted goes
+//! on with the warehouses that are missing. Indexes and statistics come at the end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::SinkExt;
+use serde::Serialize;
+use tier0_database::workload::Workload;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tokio_postgres::{Client, NoTls};
+
+use crate::address::Address;
+use crate::error::BenchError;
+use crate::order_entry::rows::{Rows, Source};
+use crate::order_entry::schema::{self, LOADED, RECORD, TABLES};
+use crate::order_entry::state::{ITEMS_LOADED, State};
+use crate::run::runtime;
+use crate::watch::{LOOK, Watch};
+
+/// Of all programs' advisory locks, the one of a load.
+const LOCK: (i32, i32) = (7130, -1);
+/// How long the server may take to end the session of a load that has just ended.
+const LOCK_LIMIT: Duration = Duration::from_secs(5);
+/// How often progress is told.
+const TELL: Duration = Duration::from_secs(1);
+
+/// What to load.
+#[derive(Clone, Debug)]
+pub struct PrepareOptions {
+    /// Warehouses, at least one; about 100 MB each.
+    pub warehouses: u32,
+    /// Connections that load at the same time.
+    pub jobs: u32,
+    /// The seed of the rows; a load that goes on keeps its own.
+    pub seed: u64,
+}
+
+/// What was loaded.
+#[derive(Clone, Debug, Serialize)]
+pub struct Prepared {
+    /// The database, without a password.
+    pub database: String,
+    /// Its warehouses.
+    pub warehouses: u32,
+    /// Those of them that this load has added.
+    pub warehouses_loaded: u32,
+    /// Bytes of rows that it sent.
+    pub sent_bytes: u64,
+    /// How long it took, seconds, indexes included.
+    pub seconds: f64,
+    /// What tables and indexes take on the server's disk, bytes.
+    pub size_bytes: u64,
+}
+
+/// Loads the database, or what is missing of it.
+///
+/// # Errors
+/// No connection; other tables of these names; more warehouses than asked for; what the server refuses; an early end that `watch`
+/// wants.
+pub fn prepare(
+    address: &Address,
+    options: &PrepareOptions,
+    watch: Watch<'_>,
+) -> Result<Prepared, BenchError> {
+    runtime()?.block_on(load(address, options, watch))
+}
+
+/// Removes the tables of an earlier load, and nothing else. Whether there were any.
+///
+/// # Errors
+/// No connection; tables of these names that tier0 did not make; what the server refuses.
+pub fn remove(address: &Address) -> Result<bool, BenchError> {
+    runtime()?.block_on(async {
+        let client = address.connect().await?;
+        alone(&client, address).await?;
+        let found = State::of(&client, address).await?.is_some();
+        if found {
+            schema::remove(&client).await?;
+        }
+        Ok(found)
+    })
+}
+
+/// Keeps other loads of the same database away as long as the connection lasts.
+async fn alone(client: &Client, address: &Address) -> Result<(), BenchError> {
+    let until = Instant::now() + LOCK_LIMIT;
+    loop {
+        let taken = client.query_one("select pg_try_advisory_lock($1, $2)", &[&LOCK.0, &LOCK.1]).await;
+        match taken.map_err(BenchError::query("looking for other loads"))?.get(0) {
+            true => return Ok(()),
+            false if Instant::now() < until => sleep(LOOK).await,
+            false => return Err(BenchError::Busy(address.to_string())),
+        }
+    }
+}
+
+async fn load(address: &Address, options: &PrepareOptions, watch: Watch<'_>) -> Result<Prepared, BenchError> {
+    if options.warehouses == 0 || options.jobs == 0 {
+        return Err(BenchError::Option("at least one warehouse and one job are needed".to_owned()));
+    }
+    let began = Instant::now();
+    let mut client = address.connect().await?;
+    alone(&client, address).await?;
+    let state = match State::of(&client, address).await? {
+        Some(state) if state.warehouses > options.warehouses => {
+            let (has, wanted) = (state.warehouses, options.warehouses);
+            return Err(BenchError::Fewer { database: address.to_string(), has, wanted });
+        }
+        Some(state) => state,
+        None => {
+            schema::create(&mut client, options.warehouses, options.seed).await?;
+            State { warehouses: options.warehouses, seed: options.seed, loaded: Vec::new(), is_ready: false }
+        }
+    };
+    let missing: Vec<i32> =
+        (ITEMS_LOADED..=options.warehouses as i32).filter(|number| !state.loaded.contains(number)).collect();
+    let warehouses_loaded = missing.iter().filter(|number| **number != ITEMS_LOADED).count() as u32;
+    let mut sent_bytes = 0;
+    if !missing.is_empty() || !state.is_ready {
+        let sql = format!("update {RECORD} set warehouses = $1, is_ready = false");
+        let update = client.execute(&sql, &[&(options.warehouses as i32)]).await;
+        update.map_err(BenchError::query("recording the load"))?;
+        let work = Arc::new(Work::new(address, state.seed, missing));
+        work.clone().run(options.jobs, watch, Work::load).await?;
+        sent_bytes = work.bytes.load(Ordering::Relaxed);
+        let work = Arc::new(Work::new(address, state.seed, indexes()));
+        work.run(options.jobs, watch, Work::index).await?;
+        let work = Arc::new(Work::new(address, state.seed, (0..TABLES.len() as i32).collect()));
+        work.run(options.jobs, watch, Work::vacuum).await?;
+        let ready = client.execute(&format!("update {RECORD} set is_ready = true"), &[]).await;
+        ready.map_err(BenchError::query("recording the load"))?;
+    }
+    Ok(Prepared {
+        database: address.to_string(),
+        warehouses: options.warehouses,
+        warehouses_loaded,
+        sent_bytes,
+        seconds: began.elapsed().as_secs_f64(),
+        size_bytes: size(&client).await?,
+    })
+}
+
+/// What tables and indexes take, bytes.
+pub(crate) async fn size(client: &Client) -> Result<u64, BenchError> {
+    let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    let sql = "select sum(pg_total_relation_size(name::regclass))::int8 from unnest($1::text[]) as name";
+    let size = client.query_one(sql, &[&names]).await.map_err(BenchError::query("asking for sizes"))?;
+    Ok(size.get::<_, i64>(0) as u64)
+}
+
+/// Indexes as numbers: table and place, see [`index_of`].
+fn indexes() -> Vec<i32> {
+    let places = TABLES.iter().enumerate().flat_map(|(table, found)| {
+        (0..found.indexes.len()).map(move |place| (table * INDEXES_MAX + place) as i32)
+    });
+    // The largest first, so that the last ones do not wait for one of them.
+    places.rev().collect()
+}
+
+/// More indexes than any table has.
+const INDEXES_MAX: usize = 8;
+
+fn index_of(number: i32) -> String {
+    let number = number as usize;
+    schema::index(&TABLES[number / INDEXES_MAX], number % INDEXES_MAX)
+}
+
+/// Work that several connections share.
+struct Work {
+    address: Address,
+    seed: u64,
+    /// What is to be done, by number.
+    queue: Vec<i32>,
+    next: AtomicUsize,
+    done: AtomicUsize,
+    /// Parts of warehouses that are done, for progress.
+    parts: AtomicU64,
+    bytes: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Work {
+    fn new(address: &Address, seed: u64, queue: Vec<i32>) -> Work {
+        Work {
+            address: address.clone(),
+            seed,
+            queue,
+            next: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+            parts: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// Has so many connections do it, and tells how far they are.
+    async fn run<F: Future<Output = Result<(), BenchError>> + Send + 'static>(
+        self: Arc<Work>,
+        jobs: u32,
+        watch: Watch<'_>,
+        one: fn(Arc<Work>) -> F,
+    ) -> Result<(), BenchError> {
+        let mut workers = JoinSet::new();
+        (0..(jobs as usize).min(self.queue.len())).for_each(|_| {
+            workers.spawn(one(self.clone()));
+        });
+        let (began, mut told) = (Instant::now(), Instant::now());
+        let mut failed = None;
+        while !workers.is_empty() {
+            if let Ok(Some(ended)) = tokio::time::timeout(LOOK, workers.join_next()).await {
+                let ended = ended.expect("a worker neither panics nor is aborted");
+                if let Err(error) = ended {
+                    self.is_over.store(true, Ordering::Relaxed);
+                    // The others end because of the first.
+                    failed.get_or_insert(error);
+                }
+            }
+            if (watch.is_over)() {
+                self.is_over.store(true, Ordering::Relaxed);
+            }
+            if told.elapsed() >= TELL {
+                told = Instant::now();
+                (watch.say)(&self.progress(began));
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn progress(&self, began: Instant) -> String {
+        let (done, all) = (self.done.load(Ordering::Relaxed), self.queue.len());
+        let (parts, bytes) = (self.parts.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
+        if bytes == 0 {
+            return format!("indexes and statistics: {done} of {all} done");
+        }
+        let elapsed = began.elapsed().as_secs_f64();
+        let parts_all: i64 = self.queue.iter().map(|number| i64::from(parts_of(*number))).sum();
+        let left = elapsed * (parts_all as f64 / parts as f64 - 1.0).max(0.0);
+        format!(
+            "loading: {:.0} % of {all} parts (items and warehouses), {done} complete, {:.1} MB/s, about {left:.0} s left",
+            parts as f64 / parts_all as f64 * 100.0,
+            bytes as f64 / 1e6 / elapsed
+        )
+    }
+
+    /// The next piece; none where all are taken or an end is wanted.
+    fn take(&self) -> Option<i32> {
+        if self.is_over.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.queue.get(self.next.fetch_add(1, Ordering::Relaxed)).copied()
+    }
+
+    /// After the last piece: whether it was the last because of an early end.
+    fn end(&self) -> Result<(), BenchError> {
+        match self.is_over.load(Ordering::Relaxed) {
+            true => Err(BenchError::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    /// Loads items and warehouses.
+    async fn load(self: Arc<Work>) -> Result<(), BenchError> {
+        let workload = Workload::find("order-entry", &Default::default());
+        let workload = workload.map_err(|error| BenchError::Option(error.to_string()))?;
+        let mut client = self.address.connect().await?;
+        let mut rows = Rows::new(&workload, self.seed);
+        while let Some(number) = self.take() {
+            let transaction = client.transaction().await.map_err(BenchError::query("loading"))?;
+            for source in sources_of(number) {
+                let copy = format!("copy {} from stdin", source.target());
+                let sink = transaction.copy_in::<_, Bytes>(&copy).await.map_err(BenchError::query(&copy))?;
+                let mut sink = std::pin::pin!(sink);
+                for part in 0..source.parts() {
+                    if self.is_over.load(Ordering::Relaxed) {
+                        return Err(BenchError::Stopped);
+                    }
+                    let made = rows.part(*source, number, part);
+                    self.bytes.fetch_add(made.len() as u64, Ordering::Relaxed);
+                    sink.send(Bytes::from(made)).await.map_err(BenchError::query(&copy))?;
+                    self.parts.fetch_add(1, Ordering::Relaxed);
+                }
+                sink.finish().await.map_err(BenchError::query(&copy))?;
+            }
+            let record = format!("insert into {LOADED} (warehouse) values ($1)");
+            transaction
+                .execute(&record, &[&number])
+                .await
+                .map_err(BenchError::query("recording the load"))?;
+            transaction.commit().await.map_err(BenchError::query("recording the load"))?;
+            self.done.fetch_add(1, Ordering::Relaxed);
+        }
+        self.end()
+    }
+
+    async fn index(self: Arc<Work>) -> Result<(), BenchError> {
+        self.statements("creating an index", index_of).await
+    }
+
+    /// Rows get their final state and tables their statistics now, not in the middle of a measurement.
+    async fn vacuum(self: Arc<Work>) -> Result<(), BenchError> {
+        self.statements("vacuum", |table| format!("vacuum analyze {}", TABLES[table as usize].name)).await
+    }
+
+    async fn statements(&self, what: &str, statement: impl Fn(i32) -> String) -> Result<(), BenchError> {
+        let client = self.address.connect().await?;
+        while let Some(number) = self.take() {
+            let sql = statement(number);
+            let running = std::pin::pin!(client.batch_execute(&sql));
+            let over = std::pin::pin!(self.over());
+            match futures_util::future::select(running, over).await {
+                futures_util::future::Either::Left((ran, _)) => ran.map_err(BenchError::query(what))?,
+                futures_util::future::Either::Right(_) => {
+                    // Where that fails, the server finds at its end that nobody listens.
+                    let _ = client.cancel_token().cancel_query(NoTls).await;
+                    return Err(BenchError::Stopped);
+                }
+            }
+            self.done.fetch_add(1, Ordering::Relaxed);
+        }
+        self.end()
+    }
+
+    async fn over(&self) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            sleep(LOOK).await;
+        }
+    }
+}
+
+/// The tables of a number: items, or those of a warehouse.
+fn sources_of(number: i32) -> &'static [Source] {
+    match number {
+        ITEMS_LOADED => &[Source::Item],
+        _ => &Source::OF_WAREHOUSE,
+    }
+}
+
+fn parts_of(number: i32) -> i32 {
+    sources_of(number).iter().map(|source| source.parts()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_is_made_once() {
+        let mut made: Vec<String> = indexes().into_iter().map(index_of).collect();
+        let count: usize = TABLES.iter().map(|table| table.indexes.len()).sum();
+        made.sort();
+        made.dedup();
+        assert_eq!((made.len(), count), (10, 10));
+    }
+}

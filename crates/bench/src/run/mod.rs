@@ -1,0 +1,301 @@
+//! Users who run transactions for a time, and what they measured.
+//!
+//! | module | concept |
+//! |---|---|
+//! | [`options`] | what a run does |
+//! | [`tally`] | what is counted |
+//! | `pace` | when a user begins the next transaction |
+//! | `user` | one user: draws, runs, repeats what the server refuses |
+//! | [`report`] | the result |
+//!
+//! A run has three parts: users connect; they start one after the other and work for the ramp; then counting begins. Counters of
+//! the database, the host and the array are read when counting begins and when all users are gone, so that the server has
+//! booked everything; what the database counts is divided by the transactions that it has counted itself.
+
+pub mod options;
+mod pace;
+pub mod report;
+pub mod tally;
+mod user;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tier0_api::IoReport;
+use tier0_database::workload::Workload;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+pub use self::options::{RunOptions, Think};
+use self::pace::Pace;
+use self::report::{Made, RunReport};
+use self::tally::{Second, Tally};
+use self::user::{Shared, User};
+use crate::address::Address;
+use crate::counters::array::{ArraySample, ArrayUse};
+use crate::counters::database::{DatabaseSample, DatabaseUse};
+use crate::counters::processor::ProcessorSample;
+use crate::error::BenchError;
+use crate::order_entry::draw::Laws;
+use crate::order_entry::mix::{Kind, Mix};
+use crate::order_entry::state::State;
+use crate::order_entry::terminal::Terminal;
+use crate::watch::{LOOK, Watch};
+
+/// Asks an array for its counters; an error says why that did not work.
+pub type AskArray<'a> = &'a (dyn Fn() -> Result<IoReport, String> + Sync);
+
+/// Connections that are opened at the same time.
+const CONNECTING: usize = 16;
+/// How long the server may take to end sessions whose users are gone.
+const GONE_LIMIT: Duration = Duration::from_secs(5);
+
+/// A runtime for connections and users.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, BenchError> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+/// Runs transactions, and reports. Where `watch` wants an early end, what was measured until then is reported, if anything was.
+///
+/// # Errors
+/// Options that make no sense; no connection; no order-entry tables; a transaction that the server refuses for good, with the reason.
+pub fn run(
+    address: &Address,
+    options: &RunOptions,
+    array: Option<AskArray<'_>>,
+    watch: Watch<'_>,
+) -> Result<RunReport, BenchError> {
+    options.check()?;
+    runtime()?.block_on(drive(address, options, array, watch))
+}
+
+async fn drive(
+    address: &Address,
+    options: &RunOptions,
+    array: Option<AskArray<'_>>,
+    watch: Watch<'_>,
+) -> Result<RunReport, BenchError> {
+    let workload = Workload::find("order-entry", &Default::default());
+    let workload = workload.map_err(|error| BenchError::Option(error.to_string()))?;
+    let observer = address.connect().await?;
+    let state = State::ready(&observer, address).await?;
+    let shared = Arc::new(Shared {
+        laws: Laws::new(&workload, options.items, options.home, state.warehouses),
+        mix: options.mix.unwrap_or_else(|| Mix::of(&workload)),
+        pace: Pace::new(options.think, options.rate, options.seed),
+        tally: Tally::new(),
+        is_over: AtomicBool::new(false),
+    });
+    (watch.say)(&format!("connecting {} users", options.users));
+    let terminals = connect(address, options, watch).await?;
+
+    let began = Instant::now();
+    let ramp = Duration::from(options.ramp);
+    let mut users = JoinSet::new();
+    for (number, terminal) in (0..).zip(terminals) {
+        let starts = began + ramp.mul_f64(number as f64 / f64::from(options.users));
+        let user = User::new(number, options, state.warehouses, shared.clone(), terminal);
+        users.spawn(user.work(starts));
+    }
+    let mut clock = Clock { users: &mut users, shared: &shared, watch, is_local: address.is_local() };
+    let measured = async {
+        clock.run(began, began + ramp, "ramp", &mut Vec::new()).await?;
+        let before = Before::read(&observer, array).await?;
+        shared.tally.restart();
+        let (begins, mut seconds) = (Instant::now(), Vec::new());
+        let ended = clock.run(begins, begins + options.duration.into(), "run", &mut seconds).await;
+        let elapsed = begins.elapsed();
+        // An early end still has a result.
+        let is_early = match ended {
+            Ok(()) => false,
+            Err(BenchError::Stopped) => true,
+            Err(error) => return Err(error),
+        };
+        Ok((before, elapsed, seconds, is_early))
+    }
+    .await;
+    // What ends after this is not counted.
+    let kinds = shared.tally.kinds();
+    let empty_districts = shared.tally.empty_districts();
+    shared.is_over.store(true, Ordering::Relaxed);
+    let after_host = ProcessorSample::read();
+    let left = leave(&mut users).await;
+    let (before, elapsed, seconds, is_early) = measured?;
+    left?;
+    gone(address, &observer).await;
+    let (database, array_io) = before.since(&observer, array).await?;
+    let processor = address.is_local().then(|| before.processor.since(&after_host)).flatten();
+    let is_local = address.is_local();
+    Ok(RunReport::new(Made {
+        database: address.to_string(),
+        options,
+        mix: shared.mix,
+        state,
+        started: before.started,
+        server: before.server,
+        elapsed,
+        is_early,
+        kinds,
+        empty_districts,
+        seconds,
+        processor,
+        is_local,
+        counted: database,
+        array: array_io,
+    }))
+}
+
+/// Connects all users, some at a time.
+async fn connect(
+    address: &Address,
+    options: &RunOptions,
+    watch: Watch<'_>,
+) -> Result<Vec<Terminal>, BenchError> {
+    let mut terminals = Vec::with_capacity(options.users as usize);
+    while terminals.len() < options.users as usize {
+        if (watch.is_over)() {
+            return Err(BenchError::Stopped);
+        }
+        let some = CONNECTING.min(options.users as usize - terminals.len());
+        let opened = (0..some).map(|_| Terminal::open(address, options.isolation));
+        terminals.extend(futures_util::future::try_join_all(opened).await?);
+    }
+    Ok(terminals)
+}
+
+/// Waits for the users' last transactions.
+async fn leave(users: &mut JoinSet<Result<(), BenchError>>) -> Result<(), BenchError> {
+    let mut failed = Ok(());
+    while let Some(ended) = users.join_next().await {
+        let ended = ended.expect("a user neither panics nor is aborted");
+        failed = failed.and(ended);
+    }
+    failed
+}
+
+/// Waits until the server has ended the users' sessions: then it has booked what they did.
+async fn gone(address: &Address, observer: &tokio_postgres::Client) {
+    let until = Instant::now() + GONE_LIMIT;
+    let sql = "select count(*) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid()";
+    while Instant::now() < until {
+        let left = observer.query_one(sql, &[&address.session_name()]).await;
+        if left.map_or(0, |row| row.get::<_, i64>(0)) == 0 {
+            return;
+        }
+        sleep(LOOK / 4).await;
+    }
+}
+
+/// The counters when counting begins.
+struct Before {
+    started: String,
+    server: String,
+    database: DatabaseSample,
+    processor: ProcessorSample,
+    array: Option<Result<ArraySample, String>>,
+}
+
+impl Before {
+    async fn read(
+        observer: &tokio_postgres::Client,
+        array: Option<AskArray<'_>>,
+    ) -> Result<Before, BenchError> {
+        let row = observer.query_one("select now()::text, version()", &[]).await;
+        let row = row.map_err(BenchError::query("asking for the server's version"))?;
+        Ok(Before {
+            started: row.get(0),
+            server: row.get(1),
+            array: array.map(|ask| ask().map(ArraySample::new)),
+            database: DatabaseSample::read(observer).await?,
+            processor: ProcessorSample::read(),
+        })
+    }
+
+    async fn since(
+        &self,
+        observer: &tokio_postgres::Client,
+        array: Option<AskArray<'_>>,
+    ) -> Result<(DatabaseUse, Option<ArrayUse>), BenchError> {
+        let database = DatabaseSample::read(observer).await?;
+        let array = array.zip(self.array.as_ref()).map(|(ask, before)| match (before, ask()) {
+            (Ok(before), Ok(after)) => before.since(&ArraySample::new(after)),
+            (Err(fact), _) => ArrayUse::unknown(fact.clone()),
+            (_, Err(fact)) => ArrayUse::unknown(fact),
+        });
+        Ok((self.database.since(&database), array))
+    }
+}
+
+/// Watches over the users, second by second.
+struct Clock<'a> {
+    users: &'a mut JoinSet<Result<(), BenchError>>,
+    shared: &'a Shared,
+    watch: Watch<'a>,
+    is_local: bool,
+}
+
+impl Clock<'_> {
+    /// Until a time: tells each second and keeps its row.
+    async fn run(
+        &mut self,
+        begins: Instant,
+        ends: Instant,
+        phase: &str,
+        rows: &mut Vec<Second>,
+    ) -> Result<(), BenchError> {
+        let mut processor = ProcessorSample::read();
+        for second in 1.. {
+            let tick = (begins + Duration::from_secs(second)).min(ends);
+            self.until(tick).await?;
+            let now = ProcessorSample::read();
+            let busy = processor.since(&now).filter(|_| self.is_local).map(|used| used.busy);
+            processor = now;
+            let row = self.shared.tally.take_second((tick - begins).as_secs_f64(), busy);
+            let length = (tick - begins).as_secs_f64() - (second - 1) as f64;
+            if length > 0.0 {
+                (self.watch.say)(&line(phase, &row, length));
+                rows.push(row);
+            }
+            if tick == ends {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Until a time, unless a user fails or an end is wanted.
+    async fn until(&mut self, time: Instant) -> Result<(), BenchError> {
+        while Instant::now() < time {
+            let look = time.min(Instant::now() + LOOK);
+            match self.users.try_join_next() {
+                Some(ended) => ended.expect("a user neither panics nor is aborted")?,
+                None => sleep_until(look).await,
+            }
+            if (self.watch.is_over)() {
+                return Err(BenchError::Stopped);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A second in words.
+fn line(phase: &str, row: &Second, length: f64) -> String {
+    let minute = |count: u64| count as f64 / length * 60.0;
+    let p95 = row.p95_ms.map_or("-".to_owned(), |p95| format!("{p95:.1} ms"));
+    let busy = row.busy.map_or(String::new(), |busy| format!("  CPU {:.0} %", busy * 100.0));
+    let retries = if row.retries > 0 { format!("  retries {}", row.retries) } else { String::new() };
+    format!(
+        "{phase} {:>4.0} s  NOPM {:>7.0}  commits/min {:>7.0}  p95 {p95:>9}{busy}{retries}",
+        row.second,
+        minute(row.new_orders),
+        minute(row.commits)
+    )
+}
+
+/// Shares of kinds in words, for reports.
+pub(crate) fn mix_words(mix: &Mix) -> String {
+    let of = |kind: Kind| format!("{kind}={:.2}", mix.share(kind) * 100.0);
+    Kind::ALL.map(of).join(",")
+}

@@ -1,0 +1,128 @@
+//! What a run does: users, time, pace, laws.
+
+use std::fmt;
+use std::str::FromStr;
+
+use tier0_database::workload::Law;
+use tier0_units::Nanos;
+use tier0_workload::spec::parse_duration;
+
+use crate::BenchError;
+use crate::order_entry::draw::Home;
+use crate::order_entry::mix::Mix;
+pub use crate::order_entry::terminal::Isolation;
+
+/// What a run does.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Users, each with a connection of its own, who run one transaction after the other.
+    pub users: u32,
+    /// How long it is measured.
+    pub duration: Nanos,
+    /// How long before that users start, evenly, and then work unmeasured.
+    pub ramp: Nanos,
+    /// Transactions per second that arrive in all, whatever the database does (Poisson); none: users begin the next one at once,
+    /// or after thinking.
+    pub rate: Option<f64>,
+    /// Pauses of users.
+    pub think: Think,
+    /// Another law for items than the specification's.
+    pub items: Option<Law>,
+    /// Which warehouse users work for.
+    pub home: Home,
+    /// Shares of transactions; none: the modelled workload's.
+    pub mix: Option<Mix>,
+    /// How sessions are isolated.
+    pub isolation: Isolation,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+impl RunOptions {
+    /// # Errors
+    /// Something is zero, or too much.
+    pub(crate) fn check(&self) -> Result<(), BenchError> {
+        let wrong = |text: &str| Err(BenchError::Option(text.to_owned()));
+        if !(1..=10_000).contains(&self.users) {
+            return wrong("a run has 1 to 10000 users; correct --users");
+        }
+        if self.duration < Nanos::from_secs(1) {
+            return wrong("less than a second measures nothing; raise --duration");
+        }
+        if self.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
+            return wrong("a rate is a number above 0; correct --rate");
+        }
+        if self.rate.is_some() && self.think != Think::None {
+            return wrong(
+                "transactions that arrive at a rate have no think time; leave out --rate or --think",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Pauses of a user.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Think {
+    /// None.
+    None,
+    /// An exponentially distributed time with this mean after each transaction.
+    Exponential(Nanos),
+    /// The keying and think times of the specification (clause 5.2.5.7): about 21 s for each transaction.
+    Spec,
+}
+
+impl FromStr for Think {
+    type Err = BenchError;
+
+    fn from_str(text: &str) -> Result<Think, BenchError> {
+        let wrong = || {
+            BenchError::Option(format!(
+                "{text:?} is no think time; use none, exponential:TIME (such as exponential:50ms) or spec"
+            ))
+        };
+        match text {
+            "none" => Ok(Think::None),
+            "spec" => Ok(Think::Spec),
+            _ => {
+                let mean = text.strip_prefix("exponential:").ok_or_else(wrong)?;
+                // A number alone is in milliseconds.
+                let bare = mean.parse::<f64>().is_ok();
+                let mean = parse_duration(&if bare { format!("{mean}ms") } else { mean.to_owned() });
+                mean.map(Think::Exponential).map_err(|_| wrong())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Think {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Think::None => f.write_str("none"),
+            Think::Exponential(mean) => write!(f, "exponential:{}ms", mean.as_millis_f64()),
+            Think::Spec => f.write_str("spec"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn think_times_are_read_and_written() {
+        for (text, think) in [
+            ("none", Think::None),
+            ("spec", Think::Spec),
+            ("exponential:50", Think::Exponential(Nanos::from_millis(50))),
+            ("exponential:2s", Think::Exponential(Nanos::from_secs(2))),
+        ] {
+            let read: Think = text.parse().expect("a think time");
+            assert_eq!(read, think);
+            assert_eq!(think.to_string().parse::<Think>().expect("the same"), think);
+        }
+        for wrong in ["exponential:", "exponential:-1", "5ms", "exponential:x", ""] {
+            assert!(wrong.parse::<Think>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The result of a run.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::options::RunOptions;
+use super::tally::{KindReport, Second};
+use crate::counters::Gap;
+use crate::counters::array::ArrayUse;
+use crate::counters::database::DatabaseUse;
+use crate::counters::processor::ProcessorUse;
+use crate::order_entry::draw::Home;
+use crate::order_entry::mix::{Kind, Mix};
+use crate::order_entry::state::State;
+
+/// The form of a report; it grows when fields change their meaning.
+const VERSION: u32 = 1;
+
+/// What was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Users.
+    pub users: u32,
+    /// Seconds that were asked for.
+    pub duration_s: f64,
+    /// Seconds of ramp.
+    pub ramp_s: f64,
+    /// Arrivals per second; none: users wait for their own transactions only.
+    pub rate: Option<f64>,
+    /// Think time, as the option takes it.
+    pub think: String,
+    /// The law of items.
+    pub items: String,
+    /// `fixed` or `all`.
+    pub home: String,
+    /// Shares in percent, as the option takes them.
+    pub mix: String,
+    /// Isolation of sessions.
+    pub isolation: String,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+/// Figures for each transaction, of the database and of the array.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PerTransaction {
+    /// Blocks that the database read.
+    pub database_reads: Option<f64>,
+    /// Blocks that the database wrote, WAL not included.
+    pub database_writes: Option<f64>,
+    /// Bytes of WAL.
+    pub wal_bytes: Option<f64>,
+    /// Reads that the array got.
+    pub array_reads: Option<f64>,
+    /// Bytes that the array read for them.
+    pub array_read_bytes: Option<f64>,
+    /// Writes that the array got, WAL included.
+    pub array_writes: Option<f64>,
+    /// Bytes that they wrote.
+    pub array_write_bytes: Option<f64>,
+    /// Processor time of the whole machine, milliseconds of a core.
+    pub processor_ms: Option<f64>,
+    /// The same without the load generator: database, file system and whatever else ran.
+    pub processor_ms_without_generator: Option<f64>,
+}
+
+/// The result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunReport {
+    /// The form of this report.
+    pub version: u32,
+    /// `order-entry`.
+    pub workload: String,
+    /// The database, without a password.
+    pub database: String,
+    /// What the server says of itself.
+    pub server: String,
+    /// When counting began, by the server's clock.
+    pub started: String,
+    /// Warehouses.
+    pub warehouses: u32,
+    /// What was run.
+    pub settings: Settings,
+    /// How long was counted, seconds.
+    pub seconds: f64,
+    /// Whether the run was ended early.
+    pub ended_early: bool,
+    /// Committed New-Orders per minute.
+    pub nopm: f64,
+    /// All commits per minute.
+    pub commits_per_minute: f64,
+    /// By kind.
+    pub transactions: Vec<KindReport>,
+    /// Refused transactions, each of which was repeated.
+    pub retries: u64,
+    /// Districts that had no order to deliver.
+    pub districts_without_order: u64,
+    /// For each transaction.
+    pub per_transaction: PerTransaction,
+    /// What the database counted.
+    pub database_io: DatabaseUse,
+    /// What the array counted; none where none was asked.
+    pub array_io: Option<ArrayUse>,
+    /// Processors of this machine; none where the server is elsewhere or they cannot be read.
+    pub processor: Option<ProcessorUse>,
+    /// What was not measured, and why.
+    pub not_measured: Vec<Gap>,
+    /// Second by second.
+    pub series: Vec<Second>,
+}
+
+/// What a report is made of.
+pub(crate) struct Made<'a> {
+    pub(crate) database: String,
+    pub(crate) options: &'a RunOptions,
+    pub(crate) mix: Mix,
+    pub(crate) state: State,
+    pub(crate) started: String,
+    pub(crate) server: String,
+    pub(crate) elapsed: Duration,
+    pub(crate) is_early: bool,
+    pub(crate) kinds: Vec<KindReport>,
+    pub(crate) empty_districts: u64,
+    pub(crate) seconds: Vec<Second>,
+    pub(crate) processor: Option<ProcessorUse>,
+    pub(crate) is_local: bool,
+    pub(crate) counted: DatabaseUse,
+    pub(crate) array: Option<ArrayUse>,
+}
+
+impl RunReport {
+    pub(crate) fn new(made: Made<'_>) -> RunReport {
+        let seconds = made.elapsed.as_secs_f64();
+        let committed = |kind: &KindReport| kind.committed;
+        let commits: u64 = made.kinds.iter().map(committed).sum();
+        let new_orders: u64 =
+            made.kinds.iter().filter(|kind| kind.kind == Kind::NewOrder).map(committed).sum();
+        let ended: u64 = made.kinds.iter().map(|kind| kind.committed + kind.rolled_back).sum();
+        RunReport {
+            version: VERSION,
+            workload: "order-entry".to_owned(),
+            database: made.database.clone(),
+            server: made.server.clone(),
+            started: made.started.clone(),
+            warehouses: made.state.warehouses,
+            settings: Settings::of(made.options, &made.mix),
+            seconds,
+            ended_early: made.is_early,
+            nopm: new_orders as f64 / seconds * 60.0,
+            commits_per_minute: commits as f64 / seconds * 60.0,
+            retries: made.kinds.iter().map(|kind| kind.serialization_failures + kind.deadlocks).sum(),
+            districts_without_order: made.empty_districts,
+            per_transaction: per_transaction(&made, ended),
+            not_measured: gaps(&made),
+            transactions: made.kinds,
+            database_io: made.counted,
+            array_io: made.array,
+            processor: made.processor,
+            series: made.seconds,
+        }
+    }
+
+    /// Transactions that ended in the measured time, committed or rolled back.
+    pub fn ended(&self) -> u64 {
+        self.transactions.iter().map(|kind| kind.committed + kind.rolled_back).sum()
+    }
+}
+
+impl Settings {
+    fn of(options: &RunOptions, mix: &Mix) -> Settings {
+        Settings {
+            users: options.users,
+            duration_s: options.duration.as_secs_f64(),
+            ramp_s: options.ramp.as_secs_f64(),
+            rate: options.rate,
+            think: options.think.to_string(),
+            items: options.items.map_or("nurand".to_owned(), |law| law.to_string()),
+            home: match options.home {
+                Home::Fixed => "fixed".to_owned(),
+                Home::All => "all".to_owned(),
+            },
+            mix: super::mix_words(mix),
+            isolation: options.isolation.name().to_owned(),
+            seed: options.seed,
+        }
+    }
+}
+
+/// Counts of the database and the array belong to all transactions that the database counted; processor time to those that ended
+/// in the measured time.
+fn per_transaction(made: &Made<'_>, ended: u64) -> PerTransaction {
+    let counted = made.counted.transactions.filter(|count| *count > 0);
+    let each = |count: Option<u64>| Some(count? as f64 / counted? as f64);
+    let array = made.array.as_ref().and_then(ArrayUse::total);
+    let of_array = |place: usize| each(array.map(|total| total[place]));
+    let core_ms = |share: f64, used: &ProcessorUse| {
+        share * f64::from(used.cores) * made.elapsed.as_secs_f64() * 1000.0 / ended as f64
+    };
+    let processor = made.processor.as_ref().filter(|_| ended > 0);
+    PerTransaction {
+        database_reads: each(made.counted.reads),
+        database_writes: each(made.counted.writes.map(|writes| writes.total())),
+        wal_bytes: each(made.counted.wal.map(|wal| wal.bytes)),
+        array_reads: of_array(0),
+        array_read_bytes: of_array(1),
+        array_writes: of_array(2),
+        array_write_bytes: of_array(3),
+        processor_ms: processor.map(|used| core_ms(used.busy, used)),
+        processor_ms_without_generator: processor
+            .and_then(|used| Some(core_ms((used.busy - used.load_generator?).max(0.0), used))),
+    }
+}
+
+fn gaps(made: &Made<'_>) -> Vec<Gap> {
+    let mut gaps = made.counted.not_measured.clone();
+    if made.processor.is_none() {
+        let why = match made.is_local {
+            true => "/proc/stat cannot be read",
+            false => "the server is on another machine",
+        };
+        gaps.push(Gap::new("processor time", why));
+    }
+    match &made.array {
+        None => gaps.push(Gap::new("the array", "no array was named (--array)")),
+        Some(used) => gaps.extend(used.not_measured.iter().map(|why| Gap::new("the array", why.clone()))),
+    }
+    gaps
+}

@@ -1,0 +1,255 @@
+//! What is counted while users work: ends of transactions by kind, response times, refusals; a row for each second.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::order_entry::mix::Kind;
+use crate::order_entry::terminal::Outcome;
+
+/// Significant decimal digits of a response time.
+const DIGITS: u8 = 3;
+
+/// Why the server refused a transaction, which was then repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// SQLSTATE 40001.
+    Serialization,
+    /// SQLSTATE 40P01.
+    Deadlock,
+}
+
+/// Transactions of a kind that ended in the measured time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KindReport {
+    /// The kind.
+    pub kind: Kind,
+    /// Those that were committed.
+    pub committed: u64,
+    /// Those that were rolled back because the specification wants it.
+    pub rolled_back: u64,
+    /// How often the server refused one because others had changed its rows.
+    pub serialization_failures: u64,
+    /// How often it refused one because of a deadlock.
+    pub deadlocks: u64,
+    /// The share of all transactions that ended, 0 to 1.
+    pub share: f64,
+    /// Response times in milliseconds, from the start (with a rate: from the arrival) to the answer to the commit, repetitions
+    /// included; none where none ended.
+    pub response_ms: Option<Quantiles>,
+}
+
+/// A distribution of response times, milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// The mean.
+    pub mean: f64,
+    /// Half of them took no longer.
+    pub p50: f64,
+    /// 95 % took no longer.
+    pub p95: f64,
+    /// 99 % took no longer.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// A second of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// The end of the second, from the beginning of the measured time.
+    pub second: f64,
+    /// New-Orders that were committed.
+    pub new_orders: u64,
+    /// All transactions that were committed.
+    pub commits: u64,
+    /// Refusals by the server.
+    pub retries: u64,
+    /// 95 % of the response times were no longer, milliseconds; none where nothing ended.
+    pub p95_ms: Option<f64>,
+    /// The share of this machine's processors that were busy, 0 to 1; none where the server is elsewhere.
+    pub busy: Option<f64>,
+}
+
+/// All users' counts.
+pub(crate) struct Tally(Mutex<Counts>);
+
+struct Counts {
+    kinds: [KindCounts; 5],
+    empty_districts: u64,
+    /// Of the second that goes on.
+    second: SecondCounts,
+}
+
+struct KindCounts {
+    committed: u64,
+    rolled_back: u64,
+    serialization_failures: u64,
+    deadlocks: u64,
+    response_us: Histogram<u64>,
+}
+
+struct SecondCounts {
+    new_orders: u64,
+    commits: u64,
+    retries: u64,
+    response_us: Histogram<u64>,
+}
+
+fn histogram() -> Histogram<u64> {
+    let mut fresh = Histogram::new(DIGITS).expect("three digits are allowed");
+    fresh.auto(true);
+    fresh
+}
+
+impl SecondCounts {
+    fn new() -> SecondCounts {
+        SecondCounts { new_orders: 0, commits: 0, retries: 0, response_us: histogram() }
+    }
+}
+
+impl Counts {
+    fn new() -> Counts {
+        let kind = |_| KindCounts {
+            committed: 0,
+            rolled_back: 0,
+            serialization_failures: 0,
+            deadlocks: 0,
+            response_us: histogram(),
+        };
+        Counts { kinds: Kind::ALL.map(kind), empty_districts: 0, second: SecondCounts::new() }
+    }
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub(crate) fn new() -> Tally {
+        Tally(Mutex::new(Counts::new()))
+    }
+
+    /// Forgets everything: the measured time begins.
+    pub(crate) fn restart(&self) {
+        *self.counts() = Counts::new();
+    }
+
+    /// A transaction has ended.
+    pub(crate) fn ended(&self, kind: Kind, outcome: Outcome, response: Duration) {
+        let mut counts = self.counts();
+        let counts = &mut *counts;
+        let own = &mut counts.kinds[kind as usize];
+        let response_us = response.as_micros() as u64;
+        match outcome {
+            Outcome::RolledBack => own.rolled_back += 1,
+            Outcome::Committed { empty_districts } => {
+                own.committed += 1;
+                counts.empty_districts += u64::from(empty_districts);
+                counts.second.commits += 1;
+                counts.second.new_orders += u64::from(kind == Kind::NewOrder);
+            }
+        }
+        for histogram in [&mut own.response_us, &mut counts.second.response_us] {
+            histogram.record(response_us).expect("it grows to what it is given");
+        }
+    }
+
+    /// The server has refused a transaction.
+    pub(crate) fn refused(&self, kind: Kind, refusal: Refusal) {
+        let mut counts = self.counts();
+        let own = &mut counts.kinds[kind as usize];
+        match refusal {
+            Refusal::Serialization => own.serialization_failures += 1,
+            Refusal::Deadlock => own.deadlocks += 1,
+        }
+        counts.second.retries += 1;
+    }
+
+    /// Ends the second that goes on.
+    pub(crate) fn take_second(&self, second: f64, busy: Option<f64>) -> Second {
+        let taken = std::mem::replace(&mut self.counts().second, SecondCounts::new());
+        let p95_ms = (!taken.response_us.is_empty()).then(|| ms(taken.response_us.value_at_quantile(0.95)));
+        Second {
+            second,
+            new_orders: taken.new_orders,
+            commits: taken.commits,
+            retries: taken.retries,
+            p95_ms,
+            busy,
+        }
+    }
+
+    /// What it has come to, by kind.
+    pub(crate) fn kinds(&self) -> Vec<KindReport> {
+        let counts = self.counts();
+        let ended = |own: &KindCounts| own.committed + own.rolled_back;
+        let all: u64 = counts.kinds.iter().map(ended).sum();
+        let of = |(kind, own): (Kind, &KindCounts)| KindReport {
+            kind,
+            committed: own.committed,
+            rolled_back: own.rolled_back,
+            serialization_failures: own.serialization_failures,
+            deadlocks: own.deadlocks,
+            share: ended(own) as f64 / all.max(1) as f64,
+            response_ms: quantiles(&own.response_us),
+        };
+        Kind::ALL.into_iter().zip(&counts.kinds).map(of).collect()
+    }
+
+    /// Districts without an order to deliver.
+    pub(crate) fn empty_districts(&self) -> u64 {
+        self.counts().empty_districts
+    }
+
+    fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
+        self.0.lock().expect("no user panics while it counts")
+    }
+}
+
+fn ms(us: u64) -> f64 {
+    us as f64 / 1000.0
+}
+
+fn quantiles(response_us: &Histogram<u64>) -> Option<Quantiles> {
+    let at = |share: f64| ms(response_us.value_at_quantile(share));
+    (!response_us.is_empty()).then(|| Quantiles {
+        mean: response_us.mean() / 1000.0,
+        p50: at(0.5),
+        p95: at(0.95),
+        p99: at(0.99),
+        max: ms(response_us.max()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_is_counted_by_kind_and_by_second() {
+        let tally = Tally::new();
+        tally.ended(Kind::Payment, Outcome::Committed { empty_districts: 0 }, Duration::from_secs(9));
+        tally.restart();
+        for ms in 1..=100 {
+            tally.ended(Kind::NewOrder, Outcome::Committed { empty_districts: 0 }, Duration::from_millis(ms));
+        }
+        tally.ended(Kind::NewOrder, Outcome::RolledBack, Duration::from_millis(1));
+        tally.ended(Kind::Delivery, Outcome::Committed { empty_districts: 3 }, Duration::from_millis(500));
+        tally.refused(Kind::NewOrder, Refusal::Serialization);
+        tally.refused(Kind::Delivery, Refusal::Deadlock);
+        let second = tally.take_second(1.0, None);
+        assert_eq!((second.new_orders, second.commits, second.retries), (100, 101, 2));
+        assert_eq!(tally.take_second(2.0, Some(0.5)).p95_ms, None);
+        let kinds = tally.kinds();
+        let new_order = &kinds[0];
+        assert_eq!(
+            (new_order.committed, new_order.rolled_back, new_order.serialization_failures),
+            (100, 1, 1)
+        );
+        let response = new_order.response_ms.expect("some ended");
+        assert!((response.p95 - 95.0).abs() < 1.1 && response.max >= 100.0, "{response:?}");
+        assert_eq!((kinds[1].committed, kinds[1].response_ms), (0, None));
+        assert_eq!((kinds[3].deadlocks, tally.empty_districts()), (1, 3));
+        assert!((new_order.share - 101.0 / 102.0).abs() < 1e-9);
+    }
+}

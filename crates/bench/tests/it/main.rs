@@ -1,0 +1,4 @@
+//! The benchmark against a real PostgreSQL, in a temporary directory.
+
+mod server;
+mod story;
