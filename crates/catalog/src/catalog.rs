@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::embedded;
 use crate::error::{CatalogError, LookupError, UnknownEntry};
@@ -36,10 +37,21 @@ impl Catalog {
     /// # Panics
     /// If the embedded files are faulty, which the tests of this crate exclude.
     pub fn embedded() -> Catalog {
-        let entries = load::load_layer(&embedded::files(), &Specsets::default());
-        Catalog::from_entries(
-            entries.unwrap_or_else(|error| panic!("the embedded catalogue is invalid: {error}")),
-        )
+        Catalog::built_in().clone()
+    }
+
+    /// The same to look at. It is read once: descriptions of arrays with many drives ask for it drive by drive.
+    ///
+    /// # Panics
+    /// As [`Catalog::embedded`].
+    pub fn built_in() -> &'static Catalog {
+        static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| {
+            let entries = load::load_layer(&embedded::files(), &Specsets::default());
+            Catalog::from_entries(
+                entries.unwrap_or_else(|error| panic!("the embedded catalogue is invalid: {error}")),
+            )
+        });
+        &BUILT_IN
     }
 
     /// As [`Catalog::with_dir`], over the embedded catalogue.

@@ -22,7 +22,7 @@ pub fn of_place(drive: &DriveDescription) -> Option<DriveClass> {
 
 /// Of a drive of the built-in catalogue.
 pub(crate) fn of_model(model: &str) -> Option<DriveClass> {
-    Catalog::embedded().drive_by_reference(model).ok().map(|spec| of_spec(&spec))
+    Catalog::built_in().drive_by_reference(model).ok().map(|spec| of_spec(&spec))
 }
 
 /// Of a catalogue's drive.

@@ -220,7 +220,7 @@ impl Description {
     /// # Errors
     /// The first thing that is wrong, with its line, its field and what to do.
     pub fn read(path: &Path) -> Result<Description, DescriptionError> {
-        Description::read_with(path, &Catalog::embedded())
+        Description::read_with(path, Catalog::built_in())
     }
 
     /// The same with the drives of another catalogue as models.
@@ -292,7 +292,7 @@ impl Description {
     /// # Errors
     /// The first thing that is wrong, with its line, its field and what to do.
     pub fn parse(text: &str, name: &str) -> Result<Description, DescriptionError> {
-        Description::parse_with(text, name, &Catalog::embedded())
+        Description::parse_with(text, name, Catalog::built_in())
     }
 
     /// The same with the drives of another catalogue as models.

@@ -5,7 +5,10 @@ use crate::record::Role;
 fn the_embedded_studies_are_sound() {
     let found = list();
     let names: Vec<&str> = found.iter().map(|study| study.id.as_str()).collect();
-    assert_eq!(names, ["cx4-oracle", "cx4-read-cache", "cx4-write-cache", "ps6100xv"]);
+    assert_eq!(
+        names,
+        ["3par7450", "cx4-oracle", "cx4-read-cache", "cx4-write-cache", "cx4-sql", "msa2040", "ps6100xv"]
+    );
     for summary in found {
         let study = embedded(&summary.id).expect("it was listed");
         assert!(study.parameters.len() <= study.figures.calibration().len(), "{}", study.id);
@@ -41,7 +44,7 @@ fn an_unknown_study_names_those_there_are() {
     let text = Study::find("ps6100").expect_err("there is none").to_string();
     assert_eq!(
         text,
-        "there is no study \"ps6100\"; there are cx4-oracle, cx4-read-cache, cx4-write-cache, ps6100xv, or name a file that ends in .toml"
+        "there is no study \"ps6100\"; there are 3par7450, cx4-oracle, cx4-read-cache, cx4-write-cache, cx4-sql, msa2040, ps6100xv, or name a file that ends in .toml"
     );
     let text = Study::find("nowhere/x.toml").expect_err("there is none").to_string();
     assert!(text.starts_with("study \"nowhere/x.toml\" cannot be read"), "{text}");
