@@ -84,11 +84,17 @@ impl BenchError {
     /// Whether what the user gave is wrong, and nothing was changed.
     pub fn is_input(&self) -> bool {
         use BenchError::{Address, Busy, Fewer, Foreign, NotPrepared, Option, Unfinished, WithoutIndexes};
-        match self {
-            Address | Option(_) | Foreign { .. } | Fewer { .. } | Busy(_) => true,
-            NotPrepared(_) | Unfinished { .. } | WithoutIndexes => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Address
+                | Option(_)
+                | Foreign { .. }
+                | Fewer { .. }
+                | Busy(_)
+                | NotPrepared(_)
+                | Unfinished { .. }
+                | WithoutIndexes
+        )
     }
 
     /// For `map_err`: what was done when the database refused it.

@@ -154,7 +154,7 @@ mod tests {
         }
         for (count, cards) in counts.iter().zip([10.0, 10.0, 1.0, 1.0, 1.0]) {
             let drawn = f64::from(*count) / 10_000.0;
-            assert!((drawn - cards).abs() < 0.05 * f64::from(cards).max(1.0), "{counts:?}");
+            assert!((drawn - cards).abs() < 0.05 * cards.max(1.0), "{counts:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! PostgreSQL under pgbench, in a control group of little memory.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
