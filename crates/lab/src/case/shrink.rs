@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use tier0_catalog::{Catalog, DriveSpec, VaryError};
+use tier0_catalog::{Catalog, DriveSpec, Parameter, VaryError};
 use tier0_description::{Description, VolumeDescription};
 use tier0_units::ByteCount;
 
@@ -52,8 +52,11 @@ impl Shrunk {
         let mut catalog = whole.clone();
         for model in self.models.iter().filter(|_| self.factor > 1.0) {
             if let DriveSpec::Flash(flash) = catalog.drive_by_reference(model)? {
-                let smaller = flash.parameters.capacity_gb.value / self.factor;
-                catalog = catalog.varied(model, "capacity_gb", smaller)?;
+                let Parameter { value: endurance, .. } = flash.parameters.endurance_pb;
+                // First what a smaller drive cannot have.
+                catalog = catalog.varied(model, "endurance_pb", endurance / self.factor)?;
+                catalog =
+                    catalog.varied(model, "capacity_gb", flash.parameters.capacity_gb.value / self.factor)?;
             }
         }
         Ok(catalog)
