@@ -15,7 +15,7 @@ use self::scene::{Scene, Stage};
 use crate::support::{directory, file, run, text};
 
 /// Examples of help texts that do not run here: how they begin, and why.
-const NOT_RUN: [(&str, &str); 20] = [
+const NOT_RUN: [(&str, &str); 21] = [
     ("tier0 advise collect", "needs a running PostgreSQL; a system test has one"),
     (
         "tier0 volume set array.toml redo place",
