@@ -185,15 +185,16 @@ impl Tiering {
         for (volume, placement) in placed {
             let mut next = Some(0);
             while let Some(first) = next {
-                let state = core.metadata.state();
-                let own = state.map(volume).into_iter().flat_map(|map| map.iter_from(first));
-                let some: Vec<_> = own.take(EXTENTS_AT_ONCE + 1).collect();
+                let some: Vec<(u32, SlotRef)> = {
+                    let state = core.metadata.state();
+                    let own = state.map(volume).into_iter().flat_map(|map| map.iter_from(first));
+                    own.take(EXTENTS_AT_ONCE + 1).collect()
+                };
                 let is_meant = |(index, slot): &&(u32, SlotRef)| {
                     placement.of(*index, now) == Place::Fast && core.shape.slots.group_of(slot.slot) == group
                 };
                 pinned += some.iter().take(EXTENTS_AT_ONCE).filter(is_meant).count() as u64;
                 next = some.get(EXTENTS_AT_ONCE).map(|(index, _)| *index);
-                drop(state);
                 self.world.sleep(TURN).await;
             }
         }
