@@ -87,7 +87,7 @@ fn understood(from: PostgresSample, before: &mut Before) -> Sample {
     for relation in from.relations {
         before.relations.insert((relation.schema.clone(), relation.name.clone()), relation);
     }
-    sample.objects = before.relations.values().map(|relation| object(relation)).collect();
+    sample.objects = before.relations.values().map(object).collect();
     let database = &from.database;
     sample.objects.push(Object {
         identity: Identity {

@@ -105,6 +105,9 @@ fn settings(first: &RunReport, second: &RunReport) -> Vec<Setting> {
     differ.map(|((name, first), (_, second))| Setting { name, first, second }).collect()
 }
 
+/// A figure by its name.
+type Named<T, R> = (&'static str, fn(&T) -> R);
+
 fn figures(first: &RunReport, second: &RunReport) -> Vec<Figure> {
     let mut all: Vec<Figure> = Vec::new();
     let mut add = |name: String, of: &dyn Fn(&RunReport) -> Option<f64>| {
@@ -115,7 +118,7 @@ fn figures(first: &RunReport, second: &RunReport) -> Vec<Figure> {
     add("NOPM".to_owned(), &|report| Some(report.nopm));
     add("commits per minute".to_owned(), &|report| Some(report.commits_per_minute));
     add("retries".to_owned(), &|report| Some(report.retries as f64));
-    let responses: [(&str, fn(&Quantiles) -> f64); 3] =
+    let responses: [Named<Quantiles, f64>; 3] =
         [("p50", |times| times.p50), ("p95", |times| times.p95), ("p99", |times| times.p99)];
     for kind in tier0_bench::order_entry::mix::Kind::ALL {
         for (name, quantile) in responses {
@@ -125,7 +128,7 @@ fn figures(first: &RunReport, second: &RunReport) -> Vec<Figure> {
             });
         }
     }
-    let each: [(&str, fn(&PerTransaction) -> Option<f64>); 9] = [
+    let each: [Named<PerTransaction, Option<f64>>; 9] = [
         ("database reads per transaction, blocks", |each| each.database_reads),
         ("database writes per transaction, blocks", |each| each.database_writes),
         ("WAL per transaction, bytes", |each| each.wal_bytes),

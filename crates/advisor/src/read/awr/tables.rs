@@ -164,7 +164,6 @@ impl Report {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one column each")]
     fn segments(
         &mut self,
         table: &Table,
