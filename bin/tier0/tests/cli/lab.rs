@@ -43,7 +43,7 @@ fn a_study_is_calibrated_then_predicted() {
         ["oltp.", "database = {", "database.buffer", "host = {", "system = {", "efd-73gb@cx4-mixed"];
     let whole = format!("{loads}[[parameter]]{rest}");
     let blocks = whole.split("\n\n").filter(|block| !of_databases.iter().any(|word| block.contains(word)));
-    let short = blocks.collect::<Vec<_>>().join("\n\n").replace("ios = 60000", "ios = 6000");
+    let short = blocks.collect::<Vec<_>>().join("\n\n").replace("ios = 60000", "ios = 3000");
     let study = file(directory.path(), "cx4-oracle.toml", &short);
     let records = json(&["lab", "run", text(&study), "--html", text(&page)]);
     let records = records.as_array().expect("an array of records");

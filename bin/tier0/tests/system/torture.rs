@@ -25,7 +25,7 @@ fn short(load: Load, seed: u64, kills: u32, faults: bool, only: Option<&str>) ->
 
 #[test]
 fn acknowledged_writes_survive_kills() {
-    short(Load::Blocks, 1, 12, false, Some("durable"));
+    short(Load::Blocks, 1, 6, false, Some("durable"));
     short(Load::Blocks, 2, 4, false, Some("volatile"));
     short(Load::Blocks, 3, 4, false, Some("off"));
 }
