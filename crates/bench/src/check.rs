@@ -1,16 +1,14 @@
 //! Tests the conditions that always hold, all on one state of the database: also while a load runs, and after a crash.
 
-use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use tokio_postgres::NoTls;
 
 use crate::address::Address;
 use crate::error::BenchError;
 use crate::order_entry::conditions;
 use crate::order_entry::state::State;
 use crate::run::runtime;
-use crate::watch::Watch;
+use crate::watch::{Watch, unless_over};
 
 /// Large joins and sums: they need memory, and no compiler. Both settings end with the transaction.
 const BEGIN: &str =
@@ -67,17 +65,8 @@ async fn test(address: &Address, watch: Watch<'_>) -> Result<Checked, BenchError
         (watch.say)(&format!("condition {number} of {count}: {}", condition.text));
         let began = Instant::now();
         let sql = condition.query();
-        let asked = std::pin::pin!(client.query_one(&sql, &[]));
-        let row = match select(asked, std::pin::pin!(watch.over())).await {
-            Either::Left((row, _)) => {
-                row.map_err(BenchError::query(format!("condition {}", condition.name)))?
-            }
-            Either::Right(_) => {
-                // Where that fails, the server finds at its end that nobody listens.
-                let _ = client.cancel_token().cancel_query(NoTls).await;
-                return Err(BenchError::Stopped);
-            }
-        };
+        let row = unless_over(&client, client.query_one(&sql, &[]), watch.over()).await?;
+        let row = row.map_err(BenchError::query(format!("condition {}", condition.name)))?;
         let first: Option<String> = row.get(2);
         tested.push(Tested {
             name: condition.name.to_owned(),

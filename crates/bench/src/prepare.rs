@@ -11,7 +11,7 @@ use serde::Serialize;
 use tier0_database::workload::Workload;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use crate::address::Address;
 use crate::error::BenchError;
@@ -19,7 +19,7 @@ use crate::order_entry::rows::{Rows, Source};
 use crate::order_entry::schema::{self, LOADED, RECORD, TABLES};
 use crate::order_entry::state::{ITEMS_LOADED, State};
 use crate::run::runtime;
-use crate::watch::{LOOK, Watch};
+use crate::watch::{LOOK, Watch, unless_over};
 
 /// Of all programs' advisory locks, the one of a load.
 const LOCK: (i32, i32) = (7130, -1);
@@ -309,16 +309,8 @@ impl Work {
         let client = self.address.connect().await?;
         while let Some(number) = self.take() {
             let sql = statement(number);
-            let running = std::pin::pin!(client.batch_execute(&sql));
-            let over = std::pin::pin!(self.over());
-            match futures_util::future::select(running, over).await {
-                futures_util::future::Either::Left((ran, _)) => ran.map_err(BenchError::query(what))?,
-                futures_util::future::Either::Right(_) => {
-                    // Where that fails, the server finds at its end that nobody listens.
-                    let _ = client.cancel_token().cancel_query(NoTls).await;
-                    return Err(BenchError::Stopped);
-                }
-            }
+            let ran = unless_over(&client, client.batch_execute(&sql), self.over()).await?;
+            ran.map_err(BenchError::query(what))?;
             self.done.fetch_add(1, Ordering::Relaxed);
         }
         self.end()

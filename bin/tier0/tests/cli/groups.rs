@@ -258,7 +258,7 @@ fn a_group_leaves_with_its_drives_and_another_one_gets_its_name() {
     succeed(&["pool", "tier", array, "on", "--rate", "64KiB"]);
     let done = succeed(&["pool", "remove-group", array, "flash"]).replace('\n', " ");
     assert!(done.contains("group flash leaves pool pool0") && done.contains("--cancel"), "{done}");
-    // A file that counts on the group is told what becomes of that.
+    // `tier0 check` warns of a file that names the group.
     let counting = std::fs::read_to_string(&config).expect("it is a text")
         + "\n[[volume]]\nname = \"early\"\npool = \"pool0\"\ngroup = \"flash\"\nsize = \"1MiB\"\nplace = \"fast\"\n";
     let counting = file(at, "counting.toml", &counting);

@@ -3,7 +3,7 @@
 use super::rank::{Ranked, Verdict};
 use super::{Chosen, Question};
 use crate::report::{change, gb, interval};
-use crate::rules::{Case, Finding, Outcome};
+use crate::rules::{Case, Finding, Outcome, percent};
 
 /// Sessions that wait for storage for this share of their time are limited by it.
 const LIMITS: f64 = 0.5;
@@ -28,10 +28,6 @@ pub(super) fn answer(
         lines.push(line);
     }
     lines
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }
 
 fn limits_now(case: &Case<'_>, findings: &[Finding]) -> String {

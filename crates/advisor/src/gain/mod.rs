@@ -239,7 +239,7 @@ struct Disks {
 }
 
 impl Disks {
-    /// Disks whose queueing and service make up the waits; none where there is no queueing.
+    /// Disks at which the service time and the queueing time add up to the measured waits; `None` without queueing.
     fn of(all: &Part, rest: f64) -> Option<Disks> {
         let mean_ms = all.waited / all.ios_s.max(1e-9) * 1e3;
         if mean_ms <= DISK_SERVICE_MS {

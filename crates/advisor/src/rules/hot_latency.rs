@@ -1,6 +1,7 @@
 //! Hot tables want less than 1 ms; spinning disks do not get below 2 ms.
 
-use super::{Case, Rule, Said, Subject, fires, names, silent, unknown};
+use super::latency::slow;
+use super::{Case, Rule, Said, Subject, unknown};
 
 /// A share of the I/Os that makes an object hot.
 const HOT: f64 = 0.10;
@@ -28,15 +29,7 @@ fn check(case: &Case<'_>) -> Said {
     if timed.is_empty() {
         return unknown("no hot object was timed");
     }
-    let slow: Vec<String> = timed
-        .iter()
-        .filter(|(_, ms)| *ms >= WANTED_MS)
-        .map(|(name, ms)| format!("{name} {ms:.1} ms"))
-        .collect();
-    match slow.is_empty() {
-        true => silent("all hot objects that were timed take less than 1 ms"),
-        false => fires(names(&slow)),
-    }
+    slow(&timed, |ms| ms >= WANTED_MS, || "all hot objects that were timed take less than 1 ms".to_owned())
 }
 
 #[cfg(test)]

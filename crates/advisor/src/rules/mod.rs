@@ -5,6 +5,7 @@
 //! each file says which. A rule that lacks a figure is unknown and names what to measure; it never takes 0 for it.
 
 mod case;
+mod latency;
 #[cfg(test)]
 mod testing;
 
@@ -178,7 +179,8 @@ fn told(fires: bool, evidence: impl Into<String>) -> Said {
     (if fires { Outcome::Fires } else { Outcome::Silent }, evidence.into())
 }
 
-fn percent(share: f64) -> String {
+/// A share in whole per cent.
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 

@@ -1,9 +1,7 @@
 //! Writes of more than 20 ms are out of bounds for OLTP.
 
-use super::{Case, Rule, Said, Subject, fires, names, silent, unknown};
-
-/// The bound of published evaluations of arrays under OLTP.
-const LIMIT_MS: f64 = 20.0;
+use super::latency::slower_than_oltp_takes;
+use super::{Case, Rule, Said, Subject};
 
 pub(super) const RULE: Rule = Rule {
     id: "write-latency",
@@ -14,21 +12,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>) -> Said {
-    let all = case.latencies(false);
-    if all.is_empty() {
-        return unknown(
-            "writes were not timed on their own; give statistics with both stalls, iostat -x, or Perfmon",
-        );
-    }
-    let slow: Vec<String> =
-        all.iter().filter(|(_, ms)| *ms > LIMIT_MS).map(|(name, ms)| format!("{name} {ms:.1} ms")).collect();
-    match slow.is_empty() {
-        true => {
-            let most = all.iter().map(|(_, ms)| *ms).fold(0.0, f64::max);
-            silent(format!("the slowest mean is {most:.1} ms"))
-        }
-        false => fires(names(&slow)),
-    }
+    slower_than_oltp_takes(&case.latencies(false), "writes")
 }
 
 #[cfg(test)]

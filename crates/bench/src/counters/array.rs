@@ -17,7 +17,7 @@ pub struct VolumeUse {
     pub reads: u64,
     /// Bytes that they read.
     pub read_bytes: u64,
-    /// 95 % of the reads took no longer at the array, milliseconds; none where there were none.
+    /// 95th percentile of the read latency at the array, milliseconds; `None` without reads.
     pub read_p95_ms: Option<f64>,
     /// Writes.
     pub writes: u64,

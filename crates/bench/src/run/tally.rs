@@ -46,11 +46,11 @@ pub struct KindReport {
 pub struct Quantiles {
     /// The mean.
     pub mean: f64,
-    /// Half of them took no longer.
+    /// The median.
     pub p50: f64,
-    /// 95 % took no longer.
+    /// The 95th percentile.
     pub p95: f64,
-    /// 99 % took no longer.
+    /// The 99th percentile.
     pub p99: f64,
     /// The longest.
     pub max: f64,

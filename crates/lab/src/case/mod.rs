@@ -107,7 +107,7 @@ impl Case {
     pub(crate) fn entries(&self) -> Vec<String> {
         let array = self.front_end.iter().flat_map(|CaseFrontEnd { model, .. }| {
             let link =
-                Catalog::embedded().array(model).map(|array| array.parameters.front_end_link.value.clone());
+                Catalog::built_in().array(model).map(|array| array.parameters.front_end_link.value.clone());
             [Some(model.clone()), link.ok()].into_iter().flatten()
         });
         let drives = self.system.drives.iter().filter_map(|drive| drive.model.clone());

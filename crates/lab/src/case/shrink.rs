@@ -4,9 +4,10 @@
 //! Shares stay what they are: of the pages in memory, in a cache or on flash, and of the disks' stroke. What depends on time is faster
 //! by the same factor: a cache fills and a tier moves its extents sooner. A load beside the databases is not made smaller.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use tier0_catalog::{Catalog, DriveSpec, Parameter, VaryError};
+use tier0_catalog::{Catalog, DriveSpec, VaryError};
 use tier0_description::{Description, VolumeDescription};
 use tier0_units::ByteCount;
 
@@ -48,15 +49,16 @@ impl Shrunk {
     }
 
     /// The catalogue with smaller drives in fast groups.
-    pub(super) fn catalog(&self, whole: &Catalog) -> Result<Catalog, VaryError> {
-        let mut catalog = whole.clone();
+    pub(super) fn catalog<'a>(&self, whole: &'a Catalog) -> Result<Cow<'a, Catalog>, VaryError> {
+        let mut catalog = Cow::Borrowed(whole);
         for model in self.models.iter().filter(|_| self.factor > 1.0) {
             if let DriveSpec::Flash(flash) = catalog.drive_by_reference(model)? {
-                let Parameter { value: endurance, .. } = flash.parameters.endurance_pb;
-                // First what a smaller drive cannot have.
-                catalog = catalog.varied(model, "endurance_pb", endurance / self.factor)?;
-                catalog =
-                    catalog.varied(model, "capacity_gb", flash.parameters.capacity_gb.value / self.factor)?;
+                let number = &flash.parameters;
+                // The endurance first: a smaller drive could not have the whole one's.
+                let endurance = number.endurance_pb.value / self.factor;
+                let capacity = number.capacity_gb.value / self.factor;
+                let smaller = catalog.varied(model, "endurance_pb", endurance)?;
+                catalog = Cow::Owned(smaller.varied(model, "capacity_gb", capacity)?);
             }
         }
         Ok(catalog)

@@ -189,7 +189,7 @@ fn variation(section: &VarySection, laid_over: &LaidOver<'_>, place: &Place<'_>)
     let catalog = match (&section.entry, &section.parameter, section.value) {
         (None, None, None) => None,
         (Some(entry), Some(parameter), Some(value)) => {
-            let varied = Catalog::embedded().varied(entry, parameter, value);
+            let varied = Catalog::built_in().varied(entry, parameter, value);
             varied.map_err(|error| Fact::Plain(error.to_string()))?;
             Some(CatalogValue { entry: entry.clone(), parameter: parameter.clone(), value })
         }
@@ -281,7 +281,7 @@ fn check_references(
     place: &Place<'_>,
     span: std::ops::Range<usize>,
 ) -> Result<(), StudyError> {
-    let catalog = Catalog::embedded();
+    let catalog = Catalog::built_in();
     let array = catalog.array(&setup.array).map(|_| ()).map_err(|unknown| unknown.to_string());
     let known =
         |drive: String| catalog.drive_by_reference(&drive).map(|_| ()).map_err(|unknown| unknown.to_string());
@@ -304,7 +304,7 @@ fn check_imported(
     figures: &Figures,
     place: &Place<'_>,
 ) -> Result<(), StudyError> {
-    let catalog = Catalog::embedded();
+    let catalog = Catalog::built_in();
     let of = |configuration: &Configuration| {
         let drives = configuration.setup.set_groups().into_iter().map(|sets| sets.drive);
         let flash = configuration.setup.caches.flash.as_ref().map(|flash| flash.drive.clone());

@@ -53,7 +53,7 @@ pub fn limit_of(case: &Case, report: &CaseReport) -> Limit {
         return Limit::Cpu(database.cpu);
     }
     // A flash drive serves many commands at once: that it always has one does not mean that it can take no more.
-    let catalog = Catalog::embedded();
+    let catalog = Catalog::built_in();
     let is_flash = |model: &str| matches!(catalog.drive_by_reference(model), Ok(DriveSpec::Flash(_)));
     let models = case.system.drives.iter().filter_map(|drive| drive.model.as_deref());
     let flash: Vec<String> = models.filter(|model| is_flash(model)).map(drives_of).collect();
