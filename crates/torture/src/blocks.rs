@@ -183,9 +183,9 @@ impl<'a, 'b> Blocks<'a, 'b> {
         let usual = self.campaign.recovery_ms.last().copied().unwrap_or(100.0);
         let server = self.context.program.launch(&self.site)?;
         crate::clock::pause(Duration::from_secs_f64(usual * 1.2e-3 * self.random.unit()));
-        server.kill_at_once()?;
-        self.campaign.kills += 1;
-        self.campaign.kills_while_starting += 1;
+        let killed = u32::from(server.kill_at_once()?);
+        self.campaign.kills += killed;
+        self.campaign.kills_while_starting += killed;
         Ok(())
     }
 

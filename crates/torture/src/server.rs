@@ -156,10 +156,11 @@ impl Server {
         }
     }
 
-    /// Kills it while it starts. It may have failed by itself before, which the next start will tell.
-    pub(crate) fn kill_at_once(mut self) -> Result<(), TortureError> {
+    /// Kills it while it starts; whether it was killed. A start that is refused for a damaged drive may end before.
+    pub(crate) fn kill_at_once(mut self) -> Result<bool, TortureError> {
         match self.process.status()? {
-            None => self.process.kill(),
+            None => self.process.kill().map(|()| true),
+            Some(_) if Program::named_without(&self).is_some() => Ok(false),
             Some(status) => Err(TortureError::Failed(format!(
                 "tier0 serve ended while it started: {status}; {}",
                 self.last_words()
