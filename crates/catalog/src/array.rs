@@ -33,6 +33,10 @@ parameter_set! {
         back_end_bus_iops: Option<Parameter<f64>>, Iops, 1_000.0..=10_000_000.0;
         /// Most drives.
         drives_max: Parameter<u32>, Count, 1.0..=10_000.0;
+        /// Drives of one enclosure.
+        enclosure_drives: Option<Parameter<u32>>, Count, 1.0..=120.0;
+        /// Rack units of one enclosure of drives.
+        enclosure_units: Option<Parameter<u32>>, Count, 1.0..=10.0;
         /// Host ports in use at the same time.
         front_end_ports: Parameter<u32>, Count, 1.0..=256.0;
         /// Catalogue id of the host ports' link.

@@ -15,6 +15,7 @@
 //! | `scan` | scans: large reads of pages in order, and scans that join |
 //! | `log` | commits that are written together |
 //! | [`host`] | cores and processor time |
+//! | [`host_model`] | hosts of `catalog/hosts` |
 //! | [`station`] | servers that are busy until a time |
 //!
 //! I/O per transaction follows from the scripts' touches, the buffer's misses and its dirty pages: it is derived and not fitted.
@@ -24,6 +25,7 @@
 pub mod buffer;
 pub mod engine;
 pub mod host;
+pub mod host_model;
 pub mod layout;
 mod log;
 mod pages;

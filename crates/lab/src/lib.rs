@@ -33,6 +33,7 @@ pub mod grid;
 pub mod measure;
 mod outcome;
 pub mod path;
+mod power;
 pub mod profile;
 pub mod ranking;
 pub mod record;

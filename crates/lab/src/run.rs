@@ -181,6 +181,7 @@ pub fn run(
         let value = figure(reported.measure, &set, &of);
         let mut record = Record::new(id, value, reported.unit.to_owned(), reported.role, reported.published);
         record.band = band(&record, bands.iter().filter_map(|band| band.get(reported.id).copied()));
+        record.straight_line = reported.straight_line;
         JudgedRecord { record, tolerance: reported.tolerance, half_width: half_width(reported.measure, &of) }
     });
     let records = records.collect();

@@ -13,7 +13,7 @@ use super::database::database;
 use super::file::{CaseFile, FrontEndSection, RunSection, TpmSection};
 use super::place::places_of;
 use super::shrink::Shrunk;
-use super::{Case, CaseFrontEnd, duration};
+use super::{Case, CaseFrontEnd, duration, several};
 
 /// A case that cannot be.
 #[derive(Debug, Error)]
@@ -46,7 +46,8 @@ impl Case {
     }
 }
 
-fn checked(name: &str, table: toml::Table) -> Result<Case, String> {
+fn checked(name: &str, mut table: toml::Table) -> Result<Case, String> {
+    several::expand(&mut table)?;
     let file: CaseFile = table.try_into().map_err(|error: toml::de::Error| {
         format!("{}; correct it (docs/whatif.md)", error.to_string().trim().replace('\n', ", "))
     })?;

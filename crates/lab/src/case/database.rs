@@ -2,6 +2,7 @@
 
 use tier0_database::engine::Engine;
 use tier0_database::host::HostSpec;
+use tier0_database::host_model::HostModel;
 use tier0_database::layout::{Layout, Scale};
 use tier0_database::run::DatabaseSpec;
 use tier0_database::storage::Placement;
@@ -85,27 +86,41 @@ pub(super) fn database(
     let mut placement = placement(&workload, system, &section.place, log_bytes)?;
     placement.spread = spread(section.size, &layout, shrink)?;
     check_room(&layout, system, &placement)?;
+    let host = host_of(host, &workload.id)?;
     let spec = DatabaseSpec {
         workload,
         engine,
         scale,
         buffer: ByteCount((buffer.0 as f64 / shrink) as u64),
         policy: PolicyKind::Lru,
-        host: host_of(host)?,
+        host,
         users: section.users,
         think,
     };
     Ok(Database { spec, placement })
 }
 
-fn host_of(host: &HostSection) -> Result<HostSpec, String> {
-    if !(1..=4096).contains(&host.cores) {
+/// A host; what its section does not say comes from its model.
+fn host_of(host: &HostSection, workload: &str) -> Result<HostSpec, String> {
+    let model = host.model.as_deref().map(HostModel::find).transpose();
+    let model = model.map_err(|error| format!("host.model: {error}"))?;
+    let missing = |field: &str| match &model {
+        Some(model) => format!("host.{field}: host {:?} has none for {workload}; add it", model.id),
+        None => format!("host.{field} is missing; add it, or name a model of catalog/hosts"),
+    };
+    let of_model = |number: fn(&HostModel) -> f64| model.as_ref().map(number);
+    let cores = host.cores.or(of_model(|model| model.cores.value).map(|cores| cores as u32));
+    let cores = cores.ok_or_else(|| missing("cores"))?;
+    let transaction = model.as_ref().and_then(|model| model.transaction_ms(workload));
+    let transaction_ms = host.transaction_ms.or(transaction).ok_or_else(|| missing("transaction_ms"))?;
+    let io_us = host.io_us.or(of_model(|model| model.io_us.value)).ok_or_else(|| missing("io_us"))?;
+    if !(1..=4096).contains(&cores) {
         return outside("host.cores", "1 to 4096");
     }
-    if !(host.transaction_ms > 0.0 && host.transaction_ms <= 1e6) {
+    if !(transaction_ms > 0.0 && transaction_ms <= 1e6) {
         return outside("host.transaction_ms", "more than 0, at most 1000000");
     }
-    if !(0.0..=1e6).contains(&host.io_us) {
+    if !(0.0..=1e6).contains(&io_us) {
         return outside("host.io_us", "0 to 1000000");
     }
     if host.volume_queue.is_some_and(|depth| !(1..=65536).contains(&depth)) {
@@ -113,9 +128,9 @@ fn host_of(host: &HostSection) -> Result<HostSpec, String> {
     }
     Ok(HostSpec {
         volume_queue: host.volume_queue,
-        cores: host.cores,
-        transaction: Nanos((host.transaction_ms * 1e6) as u64),
-        io: Nanos((host.io_us * 1e3) as u64),
+        cores,
+        transaction: Nanos((transaction_ms * 1e6) as u64),
+        io: Nanos((io_us * 1e3) as u64),
     })
 }
 

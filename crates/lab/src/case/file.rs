@@ -104,11 +104,13 @@ impl OneOrMany {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HostSection {
-    pub(super) cores: u32,
+    /// A host of the catalogue, whose numbers hold where the section has none.
+    pub(super) model: Option<String>,
+    pub(super) cores: Option<u32>,
     /// Processor time of a transaction without that of its I/Os, mean of the mix.
-    pub(super) transaction_ms: f64,
+    pub(super) transaction_ms: Option<f64>,
     /// Processor time of an I/O.
-    pub(super) io_us: f64,
+    pub(super) io_us: Option<f64>,
     /// I/Os to one volume under way at most.
     pub(super) volume_queue: Option<u32>,
 }

@@ -107,9 +107,10 @@ impl Case {
         let of_all = |rate: fn(&DatabaseReport) -> f64| {
             std::iter::once(&database).chain(summed.clone()).map(rate).sum::<f64>()
         };
+        let hardware = self.hardware(catalog, &usage)?;
         let (per_s, headline_per_s) = (of_all(|report| report.per_s), of_all(|report| report.headline_per_s));
         let counted_per_s = if self.tpm_is_headline { headline_per_s } else { per_s };
-        Ok(CaseReport { database, beside, io, per_s, counted_per_s, usage, work })
+        Ok(CaseReport { database, beside, io, per_s, counted_per_s, usage, work, hardware })
     }
 
     /// What the array's read caches hold, in memory and on flash.

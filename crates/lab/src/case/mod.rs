@@ -7,11 +7,13 @@
 //! | `path` | one field by its path |
 //! | `check` | from the sections to a case |
 //! | `database` | from the sections of a database and its host to what runs |
+//! | `several` | entries that stand for several, with a count |
 //! | `shrink` | a case at one part in so many |
 //! | `place` | objects on volumes |
 //! | `beside` | other databases and loads on the same array |
 //! | `assemble` | the array in a world, with ports, processors and buses around it |
 //! | `measure` | the database at work on it |
+//! | `hardware` | watts and rack units |
 //! | `metric` | the figures of a report by name |
 //!
 //! The array is the engine's own, from an array file's tables under `[system]`; its drives are modelled.
@@ -21,11 +23,13 @@ mod beside;
 mod check;
 mod database;
 mod file;
+mod hardware;
 mod measure;
 mod merge;
 mod metric;
 mod path;
 mod place;
+mod several;
 mod shrink;
 #[cfg(test)]
 mod tests;
@@ -42,6 +46,7 @@ use crate::work::Work;
 
 pub use beside::{Beside, BesideWork};
 pub use check::CaseError;
+pub use hardware::Hardware;
 pub(crate) use merge::lay_over;
 pub(crate) use path::put;
 pub use shrink::Shrunk;
@@ -167,4 +172,6 @@ pub struct CaseReport {
     pub usage: Usage,
     /// What the array did.
     pub work: Work,
+    /// The drives, for a buyer.
+    pub hardware: Hardware,
 }

@@ -120,3 +120,35 @@ fn a_model_in_the_fast_group_and_elsewhere_cannot_be_made_smaller() {
         "{refused}"
     );
 }
+
+#[test]
+fn a_host_of_the_catalogue_gives_what_the_section_does_not() {
+    let modelled =
+        TWO.replace("cores = 4, transaction_ms = 0.2, io_us = 10", "model = \"xeon-x5680-2p\", io_us = 30");
+    let host = case(&modelled).database.host;
+    assert_eq!((host.cores, host.transaction.0, host.io.0), (12, 400_000, 30_000));
+    for (host, expected) in [
+        ("model = \"pentium\"", "host.model: there is no host \"pentium\"; use one of xeon-"),
+        (
+            "model = \"xeon-x5690-2p\"",
+            "host.transaction_ms: host \"xeon-x5690-2p\" has none for order-entry; add it",
+        ),
+        ("cores = 4, io_us = 10", "host.transaction_ms is missing; add it, or name a model"),
+    ] {
+        let text = TWO.replace("cores = 4, transaction_ms = 0.2, io_us = 10", host);
+        let refused =
+            Case::of("case", text.parse().expect("it is TOML")).expect_err("it lacks a number").to_string();
+        assert!(refused.contains(expected), "{refused}");
+    }
+}
+
+#[test]
+fn drives_are_counted_with_their_watts_and_rack_units() {
+    let report = measured(TWO);
+    let hardware = report.hardware;
+    assert_eq!((hardware.drives, hardware.rack_units), (2, None));
+    // Idle 1.5 W, at work 4.3 W (catalogue).
+    assert!((3.0..=8.6).contains(&hardware.drive_watts), "{hardware:?}");
+    let framed = measured(&TWO.replace("[system]", "[front_end]\nmodel = \"msa2040\"\n\n[system]"));
+    assert_eq!(framed.hardware.rack_units, Some(2));
+}

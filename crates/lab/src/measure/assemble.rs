@@ -15,6 +15,7 @@ use super::Bench;
 use super::describe::Part;
 use crate::LabError;
 use crate::path::{BackEnd, FrontEnd, FrontEndCosts, Group, Member, Usage};
+use crate::power::watts;
 use crate::study::{Configuration, Setup};
 use crate::work::Counters;
 
@@ -72,14 +73,7 @@ impl Bench {
     /// [`LabError`] where a drive is not known.
     pub fn drive_watts(&self, configuration: &Configuration, usage: &Usage) -> Result<f64, LabError> {
         let members = f64::from(configuration.setup.members);
-        let draw = |drive: &DriveSpec, count: u32, busy: f64| {
-            let (idle, active) = match drive {
-                DriveSpec::Disk(disk) => (disk.parameters.idle_w.value, disk.parameters.active_w.value),
-                DriveSpec::Flash(flash) => (flash.parameters.idle_w.value, flash.parameters.active_w.value),
-                DriveSpec::Nvram(_) => return 0.0,
-            };
-            f64::from(count) * members * (idle + (active - idle) * busy.clamp(0.0, 1.0))
-        };
+        let draw = |drive: &DriveSpec, count: u32, busy: f64| f64::from(count) * members * watts(drive, busy);
         let parts = self.parts(configuration)?;
         let data = parts.iter().zip(usage.drives_busy());
         let data: f64 = data.map(|(part, busy)| draw(&part.drive, part.sets.drives, busy)).sum();

@@ -4,12 +4,14 @@
 //! present where value and published figure are both numbers and nowhere else; a withheld figure is published as
 //! the text "withheld" and has no error.
 
+mod straight_line;
 mod tolerance;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use straight_line::StraightLine;
 pub use tolerance::{Tolerance, UnknownTolerance};
 
 /// The published text of a figure that is kept back.
@@ -115,6 +117,9 @@ pub struct Record {
     /// The least and the greatest value over assumptions of which nothing says which holds; nothing where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub band: Option<[f64; 2]>,
+    /// What a straight line through other published figures says; nothing where they allow none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub straight_line: Option<f64>,
 }
 
 impl Record {
@@ -131,7 +136,7 @@ impl Record {
             (Some(value), Some(published)) if published != 0.0 => Some(value / published - 1.0),
             _ => None,
         };
-        Record { id, value, unit, role, published, error, band: None }
+        Record { id, value, unit, role, published, error, band: None, straight_line: None }
     }
 
     /// How it compares under a tolerance.

@@ -21,6 +21,7 @@ pub(super) struct Line {
     pub(super) writes: String,
     pub(super) read_ms: String,
     pub(super) hits: String,
+    pub(super) hardware: String,
     /// Of the page's bars: percent of the longest.
     pub(super) bar: f64,
 }
@@ -47,6 +48,10 @@ impl Line {
                 maybe(figures.memory_hits),
                 maybe(figures.flash_hits)
             ),
+            hardware: match figures.rack_units {
+                Some(units) => format!("{} / {:.0} / {units}", figures.drives, figures.drive_watts),
+                None => format!("{} / {:.0}", figures.drives, figures.drive_watts),
+            },
             bar: 100.0 * figures.tps / most.max(1e-9),
         }
     }
@@ -70,13 +75,13 @@ pub(super) fn terminal_table(
     let headline = headline.map(|name| format!("{name}/min"));
     let mut header = vec![first, "tps", "", over];
     header.extend(headline.as_deref());
-    header.extend(["ms", "p95 ms", "CPU", "reads/tx", "writes/tx", "read ms", "hits"]);
+    header.extend(["ms", "p95 ms", "CPU", "reads/tx", "writes/tx", "read ms", "hits", HARDWARE]);
     let numbers: Vec<usize> = (1..header.len() - 1).collect();
     let mut table = table(width, header, &numbers);
     for l in lines {
         let mut row = vec![l.name, l.tps, l.half_width, l.over_now];
         row.extend(headline.is_some().then_some(l.headline));
-        row.extend([l.response_ms, l.p95_ms, l.cpu, l.reads, l.writes, l.read_ms, l.hits]);
+        row.extend([l.response_ms, l.p95_ms, l.cpu, l.reads, l.writes, l.read_ms, l.hits, l.hardware]);
         table.add_row(row);
     }
     table
@@ -84,7 +89,11 @@ pub(super) fn terminal_table(
 
 /// What the columns are.
 pub(super) const COLUMNS: &str = "tps: transactions of all kinds per second · reads/tx, writes/tx: the database's page reads and \
-                                  data writes for each · hits: in the database's buffer / the array's memory / its flash cache";
+                                  data writes for each · hits: in the database's buffer / the array's memory / its flash cache · \
+                                  drives / W / U: their number, what they draw, and rack units of their enclosures (docs/catalog.md)";
+
+/// The column of [`Line::hardware`].
+const HARDWARE: &str = "drives / W / U";
 
 /// The databases of a study, over the first of them.
 pub(super) fn lines(cases: &[MeasuredCase]) -> Vec<Line> {

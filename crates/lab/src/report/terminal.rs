@@ -180,17 +180,18 @@ fn records<'a>(
     lines: impl Iterator<Item = &'a RecordLine>,
     width: Option<u16>,
 ) {
-    let mut table =
-        table(width, ["figure", "value", "", "unit", "published", "error", "tolerance", ""], &[1, 2, 4, 5]);
-    let mut any = false;
-    for line in lines {
-        any = true;
+    let lines: Vec<&RecordLine> = lines.collect();
+    let has_line = lines.iter().any(|line| !line.straight_line.is_empty());
+    let mut header = vec!["figure", "value", "", "unit", "published", "error", "tolerance", ""];
+    header.extend(has_line.then_some("straight line"));
+    let mut table = table(width, header, &[1, 2, 4, 5, 8]);
+    for line in &lines {
         let verdict = match line.is_near_edge() {
             true => format!("{}, near its edge", line.verdict),
             false => line.verdict.to_string(),
         };
         let name = line.name();
-        table.add_row([
+        let mut row = vec![
             name,
             &line.value,
             &line.interval,
@@ -199,9 +200,11 @@ fn records<'a>(
             &line.error,
             &line.tolerance,
             &verdict,
-        ]);
+        ];
+        row.extend(has_line.then_some(line.straight_line.as_str()));
+        table.add_row(row);
     }
-    if any {
+    if !lines.is_empty() {
         let _ = writeln!(text, "\n{title}\n{table}");
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct RecordLine {
     pub(super) published: String,
     pub(super) error: String,
     pub(super) tolerance: String,
+    /// What a straight line through other published figures says.
+    pub(super) straight_line: String,
     pub(super) verdict: Verdict,
     /// The signed distance from the published figure, with 1 at the tolerance's edge.
     pub(super) distance: Option<f64>,
@@ -50,6 +52,7 @@ impl RecordLine {
             published: record.published.as_ref().map_or(String::new(), Figure::to_string),
             error: record.error.map_or(String::new(), |error| format!("{:+.1} %", error * 100.0)),
             tolerance: judged.tolerance.map_or(String::new(), |tolerance| tolerance.to_string()),
+            straight_line: record.straight_line.map_or(String::new(), format_number),
             verdict: record.judge(judged.tolerance.as_ref()),
             distance,
             interval: match record.band {

@@ -409,6 +409,7 @@ fn figures(
             measure: Measure::Of(grid.metric, at.expect("a point is a configuration")),
             published: None,
             tolerance: None,
+            straight_line: None,
         });
     }
     Ok(figures)
@@ -424,9 +425,20 @@ fn add(
 ) -> Result<(), StudyError> {
     let id = section.id.get_ref().clone();
     let tolerance = section.tolerance.as_ref().map(|tolerance| *tolerance.get_ref());
+    let straight_line = section.straight_line.as_ref().map(|line| {
+        let value = line.get_ref().value().filter(|_| section.role != Role::Calibration);
+        value.ok_or_else(|| {
+            let text = format!(
+                "record {id:?}: a straight line belongs to a figure that is not fitted to, and goes through one or two published \
+                 figures at different places, such as {{ over = \"drives\", through = [[6, 2400], [12, 4100]], at = 24 }}"
+            );
+            place.wrong(line.span(), text)
+        })
+    });
+    let straight_line = straight_line.transpose()?;
     let unfitted = |id, unit, measure| {
         let published = section.published.clone();
-        PredictionFigure { id, unit, measure, published, tolerance }
+        PredictionFigure { id, unit, measure, published, tolerance, straight_line }
     };
     // Without a published figure there is nothing that a prediction could be judged by.
     let role = match section.role {

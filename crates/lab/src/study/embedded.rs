@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Study, StudyError};
 
 /// Name and text of each.
-const STUDIES: [(&str, &str); 7] = [
+const STUDIES: [(&str, &str); 8] = [
     ("3par7450", include_str!("../../../../studies/3par7450.toml")),
     ("cx4-oracle", include_str!("../../../../studies/cx4-oracle.toml")),
     ("cx4-read-cache", include_str!("../../../../studies/cx4-read-cache.toml")),
@@ -13,6 +13,7 @@ const STUDIES: [(&str, &str); 7] = [
     ("cx4-sql", include_str!("../../../../studies/cx4-sql.toml")),
     ("msa2040", include_str!("../../../../studies/msa2040.toml")),
     ("ps6100xv", include_str!("../../../../studies/ps6100xv.toml")),
+    ("ps6100xv-oltp", include_str!("../../../../studies/ps6100xv-oltp.toml")),
 ];
 
 /// A line of `tier0 lab list`.

@@ -5,7 +5,7 @@ use toml::{Spanned, Table};
 
 use super::plan::FreeField;
 use super::setup::SetupPatch;
-use crate::record::{Figure, Role, Tolerance};
+use crate::record::{Figure, Role, StraightLine, Tolerance};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -171,6 +171,7 @@ pub(super) struct RecordSection {
     pub(super) role: Role,
     pub(super) published: Option<Figure>,
     pub(super) tolerance: Option<Spanned<Tolerance>>,
+    pub(super) straight_line: Option<Spanned<StraightLine>>,
 }
 
 /// A figure of one measurement.

@@ -319,6 +319,7 @@ pub struct PredictionFigure {
     pub(super) measure: Measure,
     pub(super) published: Option<Figure>,
     pub(super) tolerance: Option<Tolerance>,
+    pub(super) straight_line: Option<f64>,
 }
 
 /// All figures of a study.
@@ -339,6 +340,7 @@ pub(crate) struct ReportedFigure<'a> {
     pub(crate) role: Role,
     pub(crate) published: Option<Figure>,
     pub(crate) tolerance: Option<Tolerance>,
+    pub(crate) straight_line: Option<f64>,
 }
 
 impl PredictionFigure {
@@ -350,6 +352,7 @@ impl PredictionFigure {
             role,
             published: self.published.clone(),
             tolerance: self.tolerance,
+            straight_line: self.straight_line,
         }
     }
 }
@@ -374,6 +377,7 @@ impl Figures {
             role: Role::Calibration,
             published: Some(figure.published.clone()),
             tolerance: Some(figure.tolerance),
+            straight_line: None,
         });
         let prediction = self.prediction.iter().map(|figure| figure.reported(Role::Prediction));
         let derived = self.derived.iter().map(|figure| figure.reported(Role::Derived));

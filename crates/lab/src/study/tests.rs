@@ -7,7 +7,16 @@ fn the_embedded_studies_are_sound() {
     let names: Vec<&str> = found.iter().map(|study| study.id.as_str()).collect();
     assert_eq!(
         names,
-        ["3par7450", "cx4-oracle", "cx4-read-cache", "cx4-write-cache", "cx4-sql", "msa2040", "ps6100xv"]
+        [
+            "3par7450",
+            "cx4-oracle",
+            "cx4-read-cache",
+            "cx4-write-cache",
+            "cx4-sql",
+            "msa2040",
+            "ps6100xv",
+            "ps6100xv-oltp"
+        ]
     );
     for summary in found {
         let study = embedded(&summary.id).expect("it was listed");
@@ -44,7 +53,7 @@ fn an_unknown_study_names_those_there_are() {
     let text = Study::find("ps6100").expect_err("there is none").to_string();
     assert_eq!(
         text,
-        "there is no study \"ps6100\"; there are 3par7450, cx4-oracle, cx4-read-cache, cx4-write-cache, cx4-sql, msa2040, ps6100xv, or name a file that ends in .toml"
+        "there is no study \"ps6100\"; there are 3par7450, cx4-oracle, cx4-read-cache, cx4-write-cache, cx4-sql, msa2040, ps6100xv, ps6100xv-oltp, or name a file that ends in .toml"
     );
     let text = Study::find("nowhere/x.toml").expect_err("there is none").to_string();
     assert!(text.starts_with("study \"nowhere/x.toml\" cannot be read"), "{text}");

@@ -193,6 +193,12 @@ pub struct CaseFigures {
     pub memory_hits: Option<f64>,
     /// Reads that the array's flash cache served, as a share of those that looked there.
     pub flash_hits: Option<f64>,
+    /// Disks and flash drives.
+    pub drives: u32,
+    /// What they draw at work, in watts, without controllers and enclosures.
+    pub drive_watts: f64,
+    /// Rack units of the enclosures that hold them; nothing if the case names no array of the catalogue.
+    pub rack_units: Option<u32>,
     /// What limits, in words.
     pub limit: String,
     /// How busy each resource of the array was.
@@ -261,6 +267,9 @@ impl CaseFigures {
             buffer_hits: database.hits,
             memory_hits: report.work.read_hits,
             flash_hits: report.work.flash_hits,
+            drives: report.hardware.drives,
+            drive_watts: report.hardware.drive_watts,
+            rack_units: report.hardware.rack_units,
             limit: limit_of(case, report).words(),
             busy: report.usage.rows.iter().map(|row| (row.resource.clone(), row.busy)).collect(),
             objects: database
