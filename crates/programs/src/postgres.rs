@@ -160,6 +160,11 @@ impl Postmaster {
     /// Kills all of its processes and waits until they are gone, so that nothing holds the file system.
     pub fn kill(mut self) -> Result<(), ProgramError> {
         let id = self.process.id().as_raw_nonzero().get();
+        // A session that is forked after the children were listed would be left over, and its client would wait for ever.
+        self.process.signal(Signal::STOP);
+        wait_until("PostgreSQL to be held", END_SECONDS_MAX, || {
+            Ok(status(id).is_none_or(|(state, _)| matches!(state.as_str(), "T" | "Z" | "X")))
+        })?;
         let family: Vec<i32> = children(id);
         self.process.signal(Signal::KILL);
         family.iter().filter_map(|child| Pid::from_raw(*child)).for_each(|child| {
