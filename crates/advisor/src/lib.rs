@@ -12,6 +12,7 @@
 //! | [`knapsack`] | what fits and is worth most |
 //! | [`advice`] | the answer, the ranking, caches, sizing |
 //! | [`plan`] | the placement as a plan, with the statements that carry it out |
+//! | [`outcome`] | a plan against what was measured afterwards |
 //! | [`report`] | figures as texts, and the page |
 //!
 //! Invariants: no clock and no network; what was not measured is absent and reads "not measured", never 0; every conclusion says
@@ -24,6 +25,7 @@ pub mod drives;
 pub mod evidence;
 pub mod gain;
 pub mod knapsack;
+pub mod outcome;
 pub mod plan;
 pub mod read;
 pub mod report;

@@ -1,18 +1,23 @@
 //! The placement as a plan: the objects to move and the statements that move them.
 //!
-//! A plan says what it expects, so that it can be checked afterwards. Nothing is carried out here.
+//! A plan says what it expects and what was measured before, so that it can be checked afterwards. Nothing is carried out here.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::advice::{Advice, Ranked, Verdict};
-use crate::evidence::{Format, Kind, Level};
+use crate::evidence::{Evidence, Format, Kind, Level};
 use crate::gain::Gain;
 
+/// The value of [`Plan::tier0`].
+pub const MARK: &str = "placement-plan";
+/// The version of the form.
+pub const VERSION: u32 = 2;
+
 /// A plan.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What the document is.
-    pub tier0: &'static str,
+    /// What the document is: [`MARK`].
+    pub tier0: String,
     /// The version of the form.
     pub version: u32,
     /// Bytes of flash.
@@ -23,6 +28,10 @@ pub struct Plan {
     pub expected: Option<Gain>,
     /// Their share of the waits for storage.
     pub wait_share: Option<f64>,
+    /// What was measured before.
+    pub before: Before,
+    /// The tablespace on flash.
+    pub tablespace: String,
     /// The moves, those with the largest gain for each GB first.
     pub moves: Vec<Move>,
     /// Objects that would gain and are not in the plan, and why.
@@ -31,15 +40,47 @@ pub struct Plan {
     pub answer: Vec<String>,
 }
 
+/// What was measured before a plan is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Before {
+    /// Seconds that were measured.
+    pub seconds: Option<f64>,
+    /// Transactions per second.
+    pub transactions_s: Option<f64>,
+    /// Busy share of the processors.
+    pub busy: Option<f64>,
+}
+
+impl Before {
+    /// What an evidence says.
+    pub fn of(evidence: &Evidence) -> Before {
+        let rate = evidence.instance.transactions.zip(evidence.seconds);
+        let rate = rate.map(|(transactions, seconds)| transactions / seconds);
+        Before {
+            seconds: evidence.seconds,
+            transactions_s: rate.filter(|rate| rate.is_finite()),
+            busy: evidence.host.busy,
+        }
+    }
+}
+
 /// A move.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Move {
-    /// The object.
+    /// The object, with its database or schema.
     pub object: String,
+    /// Its database, schema or owner.
+    pub database: String,
+    /// Its name within it.
+    pub name: String,
+    /// Whether a PostgreSQL counted it: then tier0 can move or pin it.
+    pub is_postgresql: bool,
     /// What it holds.
     pub kind: Kind,
     /// Its size.
     pub bytes: f64,
+    /// Milliseconds of an I/O before.
+    pub ms_per_io: Option<f64>,
     /// What it brings alone.
     pub gain: Option<Gain>,
     /// The statements that move it; none where the report does not say enough for them.
@@ -47,7 +88,7 @@ pub struct Move {
 }
 
 /// An object that would gain and stays.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The object.
     pub object: String,
@@ -64,28 +105,53 @@ pub struct Target {
     pub directory: Option<String>,
 }
 
-/// The plan of an advice for so many bytes of flash.
-pub fn plan(advice: &Advice, flash: f64, target: &Target) -> Plan {
+/// The plan of an advice, which follows from `before`, for so many bytes of flash.
+pub fn plan(advice: &Advice, before: Before, flash: f64, target: &Target) -> Plan {
     let chosen = advice.objects.iter().filter(|row| row.verdict == Verdict::Flash);
     let left = advice.objects.iter().filter(|row| row.verdict == Verdict::NoRoom);
     Plan {
-        tier0: "placement-plan",
-        version: 1,
+        tier0: MARK.to_owned(),
+        version: VERSION,
         flash_bytes: flash,
         used_bytes: advice.chosen.bytes,
         expected: advice.chosen.gain,
         wait_share: advice.chosen.wait_share,
+        before,
+        tablespace: target.tablespace.clone(),
         moves: chosen
             .map(|row| Move {
                 object: row.name.clone(),
+                database: row.database.clone(),
+                name: row.own_name.clone(),
+                is_postgresql: row.format == Some(Format::Postgresql),
                 kind: row.kind,
                 bytes: row.bytes.unwrap_or(0.0),
+                ms_per_io: row.ms_per_io,
                 gain: row.gain,
                 statements: statements(row, target),
             })
             .collect(),
         left_out: left.map(|row| LeftOut { object: row.name.clone(), why: row.why.clone() }).collect(),
         answer: advice.answer.clone(),
+    }
+}
+
+impl Plan {
+    /// Reads one that [`plan`] made.
+    ///
+    /// # Errors
+    /// It is none, or one of another version; with the remedy.
+    pub fn parse(text: &str) -> Result<Plan, String> {
+        let again = "make it again with \"tier0 advise plan\"";
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error}); {again}"))?;
+        if value.get("tier0").and_then(serde_json::Value::as_str) != Some(MARK) {
+            return Err(format!("it is no placement plan; {again}"));
+        }
+        if value.get("version").and_then(serde_json::Value::as_u64) != Some(u64::from(VERSION)) {
+            return Err(format!("it is of another version than {VERSION}; {again}"));
+        }
+        serde_json::from_value(value).map_err(|error| format!("{error}; {again}"))
     }
 }
 
@@ -117,9 +183,13 @@ fn bracketed(name: &str) -> String {
 }
 
 fn postgresql(row: &Ranked, target: &Target) -> Vec<String> {
-    let what = if row.kind == Kind::Index { "index" } else { "table" };
-    let name = format!("{}.{}", quoted(&row.database), quoted(&row.own_name));
-    vec![format!("alter {what} {name} set tablespace {};", quoted(&target.tablespace))]
+    vec![postgresql_move(row.kind, &row.database, &row.own_name, &target.tablespace)]
+}
+
+/// The statement that moves a table or an index of PostgreSQL.
+pub fn postgresql_move(kind: Kind, schema: &str, name: &str, tablespace: &str) -> String {
+    let what = if kind == Kind::Index { "index" } else { "table" };
+    format!("alter {what} {}.{} set tablespace {};", quoted(schema), quoted(name), quoted(tablespace))
 }
 
 fn oracle(row: &Ranked, target: &Target) -> Vec<String> {

@@ -231,7 +231,8 @@ fn pools_left_unnamed(file: Description) -> Vec<(String, bool)> {
     within(LOOK_LIMIT, left).unwrap_or_default()
 }
 
-fn sentence(reply: AdminReply) -> Result<String, Failure> {
+/// The sentence of what was done.
+pub(super) fn sentence(reply: AdminReply) -> Result<String, Failure> {
     match reply {
         AdminReply::Done(text) => Ok(text),
         _ => Err(misunderstood()),

@@ -96,3 +96,41 @@ fn what_cannot_be_read_is_named() {
     assert_eq!(away.code, Some(1), "{}", away.stderr);
     assert!(away.stderr.contains("cannot connect") && away.stderr.contains("; "), "{}", away.stderr);
 }
+
+#[test]
+fn a_plan_is_checked_against_what_came_of_it() {
+    let directory = directory();
+    let samples = file(directory.path(), "shop.jsonl", SAMPLES);
+    let plan = succeed(&["advise", "plan", text(&samples), "--flash", "85GB"]);
+    let plan = file(directory.path(), "plan.json", &plan);
+    // The same samples again: nothing was moved.
+    let told = succeed(&["advise", "check", text(&plan), text(&samples)]);
+    for word in
+        ["The gain is less than predicted", "measured +0 %", "take nearly as long as before", "public.orders"]
+    {
+        assert!(
+            told.split_whitespace().collect::<Vec<_>>().join(" ").contains(word),
+            "{word} is missing: {told}"
+        );
+    }
+    let found = json(&["advise", "check", text(&plan), text(&samples)]);
+    assert_eq!(found["measured"], 0.0);
+    assert_eq!(found["within"], false);
+    let other = file(directory.path(), "other.json", "{}");
+    refuse(
+        &["advise", "check", text(&other), text(&samples)],
+        2,
+        &["other.json", "no placement plan", "tier0 advise plan"],
+    );
+}
+
+#[test]
+fn a_plan_of_another_database_is_not_carried_out() {
+    let directory = directory();
+    let files = example(directory.path());
+    let plan = succeed(&with(&["advise", "plan"], &files, &["--flash", "400GB", "--directory", "F:/fast"]));
+    let plan = file(directory.path(), "plan.json", &plan);
+    let apply = ["advise", "apply", text(&plan), "--dsn", "host=/nowhere"];
+    refuse(&apply, 2, &["not of a PostgreSQL", "--sql"]);
+    refuse(&[&apply[..], &["--pin"]].concat(), 2, &["--array", "--volume"]);
+}

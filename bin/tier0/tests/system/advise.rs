@@ -47,6 +47,7 @@ fn samples_of_a_running_postgresql_are_collected_and_understood() {
     let arguments = ["advise", "collect", "--dsn", &dsn, "--every", "1s", "--for", "1s", "--out", &file];
     succeeded("collect", &tier0(&arguments).output().expect("it starts"));
     assert!(load.wait().expect("it ends").success());
+    carried_out(&cluster, directory.path(), &dsn);
     database.stop().expect("in good order");
 
     let advice = succeeded("advise", &tier0(&["advise", &file, "--json"]).output().expect("it starts"));
@@ -66,6 +67,40 @@ fn samples_of_a_running_postgresql_are_collected_and_understood() {
         let text = moved.to_string();
         assert!(text.contains("alter table") || text.contains("alter index"), "{text}");
     }
+}
+
+/// A plan's table and index go to a tablespace, once.
+fn carried_out(cluster: &Cluster, directory: &Path, dsn: &str) {
+    let moved = |kind: &str, name: &str| {
+        serde_json::json!({
+            "object": format!("public.{name}"), "database": "public", "name": name, "is_postgresql": true,
+            "kind": kind, "bytes": 1e8, "statements": [],
+        })
+    };
+    let plan = serde_json::json!({
+        "tier0": "placement-plan", "version": 2, "flash_bytes": 1e9, "used_bytes": 2e8, "before": {}, "tablespace": "flash",
+        "moves": [moved("table", "pgbench_accounts"), moved("index", "pgbench_accounts_pkey")],
+        "left_out": [], "answer": [],
+    });
+    let file = directory.join("plan.json");
+    std::fs::write(&file, plan.to_string()).expect("a file");
+    let file = file.display().to_string();
+    let apply = || tier0(&["advise", "apply", &file, "--dsn", dsn, "--yes"]).output().expect("it starts");
+    let refused = apply();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && said.contains("there is no tablespace \"flash\""), "{said}");
+    let place = directory.join("flash");
+    std::fs::create_dir(&place).expect("a directory");
+    run("chown", &["postgres", &place.display().to_string()]);
+    client(
+        cluster,
+        "psql",
+        &["--command", &format!("create tablespace flash location '{}'", place.display())],
+    );
+    assert!(succeeded("apply", &apply()).contains("moved 2 objects to tablespace flash;"));
+    assert!(
+        succeeded("apply", &apply()).contains("moved 0 objects to tablespace flash, 2 were there before")
+    );
 }
 
 fn share(object: &serde_json::Value) -> f64 {

@@ -1,6 +1,6 @@
 //! An object: something of the database that lies on storage and has I/O of its own.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
 use super::sample::Format;
@@ -20,7 +20,7 @@ pub enum Level {
 }
 
 /// What an object holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Data of any kind.

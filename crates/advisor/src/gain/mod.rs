@@ -13,7 +13,7 @@ mod mva;
 
 pub use mva::{Flow, Network};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Counter, Evidence, Kind, Object};
 
@@ -33,7 +33,7 @@ pub struct FlashTimes {
 }
 
 /// A gain in throughput: 0.2 is a fifth more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
     /// The expected gain.
     pub expected: f64,

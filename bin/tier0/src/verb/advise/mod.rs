@@ -1,11 +1,16 @@
 //! `tier0 advise`: which data of a database belongs on flash, from the reports that its administrator has.
 
+mod apply;
+mod check;
 mod collect;
 mod example;
+mod extents;
 mod input;
+mod pinning;
 mod plan;
 mod postgres;
 mod processors;
+mod relations;
 mod text;
 mod volumes;
 
@@ -67,6 +72,10 @@ enum AdviseVerb {
     Collect(collect::Collect),
     /// Plan what to move to flash, with the statements that move it
     Plan(Box<plan::PlanVerb>),
+    /// Carry out a plan on a running PostgreSQL: move tables, or pin their files
+    Apply(apply::Apply),
+    /// Compare what a plan predicted with what was measured afterwards
+    Check(Box<check::Check>),
 }
 
 /// Does it.
@@ -74,6 +83,8 @@ pub(crate) fn run(verb: &Advise, global: &Global) -> Result<(), Failure> {
     match &verb.verb {
         Some(AdviseVerb::Collect(collect)) => return collect::run(collect, global),
         Some(AdviseVerb::Plan(plan)) => return plan::run(plan),
+        Some(AdviseVerb::Apply(apply)) => return apply::run(apply, global),
+        Some(AdviseVerb::Check(check)) => return check::run(check),
         None => {}
     }
     if let Some(directory) = &verb.example {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tier0_advisor::advice::advise;
-use tier0_advisor::plan::{Plan, Target, plan};
+use tier0_advisor::plan::{Before, Plan, Target, plan};
 
 use super::input::Input;
 use crate::failure::Failure;
@@ -19,8 +19,9 @@ Examples:
   tier0 advise plan before.csv after.csv --flash 400GB --directory F:/fast
       files of SQL Server
 
-Nothing is carried out. The choice is an exact knapsack over the waits that the
-flash saves; the log and scanned objects stay, temporary data comes last.";
+Nothing is carried out: \"tier0 advise apply\" does that. The choice is an exact
+knapsack over the waits that the flash saves; the log and scanned objects stay,
+temporary data comes last.";
 
 /// Plans.
 #[derive(Args, Debug)]
@@ -51,7 +52,7 @@ pub(super) fn run(verb: &PlanVerb) -> Result<(), Failure> {
         ));
     };
     let target = Target { tablespace: verb.tablespace.clone(), directory: verb.directory.clone() };
-    let plan = plan(&advise(&evidence, &question), flash, &target);
+    let plan = plan(&advise(&evidence, &question), Before::of(&evidence), flash, &target);
     match verb.sql {
         true => print(&sql(&plan)),
         false => print(&json(&plan)),

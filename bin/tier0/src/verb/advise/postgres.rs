@@ -10,7 +10,7 @@ use super::processors::processors;
 use crate::failure::Failure;
 
 /// How long a connection and a sample may take.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 /// The versions whose views are known: 14 brought active times and the view of the log, 17 moved the counters of checkpoints.
 const VERSIONS: std::ops::Range<i32> = 140_000..170_000;
 
@@ -92,7 +92,7 @@ impl Settings {
 
 /// A connection.
 pub(super) struct Server {
-    client: Client,
+    pub(super) client: Client,
 }
 
 impl Server {
@@ -119,7 +119,7 @@ impl Server {
         Ok(server)
     }
 
-    async fn one(&self, query: &str) -> Result<Row, String> {
+    pub(super) async fn one(&self, query: &str) -> Result<Row, String> {
         let row = tokio::time::timeout(LIMIT, self.client.query_one(query, &[])).await;
         row.map_err(|_| no_answer())?.map_err(|error| failed(&error))
     }
@@ -179,7 +179,7 @@ fn relation(row: &Row) -> Relation {
     }
 }
 
-fn no_answer() -> String {
+pub(super) fn no_answer() -> String {
     format!("the database has not answered for {} s; check its load and its network", LIMIT.as_secs())
 }
 
@@ -191,7 +191,7 @@ fn failed(error: &tokio_postgres::Error) -> String {
 }
 
 /// An error and its cause, on one line.
-fn words(error: &tokio_postgres::Error) -> String {
+pub(super) fn words(error: &tokio_postgres::Error) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

@@ -15,8 +15,10 @@ use self::scene::{Scene, Stage};
 use crate::support::{directory, file, run, text};
 
 /// Examples of help texts that do not run here: how they begin, and why.
-const NOT_RUN: [(&str, &str); 21] = [
+const NOT_RUN: [(&str, &str); 23] = [
     ("tier0 advise collect", "needs a running PostgreSQL; a system test has one"),
+    ("tier0 advise apply", "needs a running PostgreSQL; a system test has one"),
+    ("tier0 advise check", "needs a plan and later samples; the tests of the advisor have them"),
     (
         "tier0 volume set array.toml redo place",
         "needs a group of flash drives; the tests of the tier have one",

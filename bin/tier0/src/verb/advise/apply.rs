@@ -1,0 +1,164 @@
+//! `tier0 advise apply`: carries a plan out on a running PostgreSQL: tables and indexes go to a tablespace on flash, or the parts
+//! of a volume where their files lie are pinned to the fast group of a tier0 array.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use jiff::SignedDuration;
+use tier0_advisor::plan::{Move, Plan};
+use tier0_units::ByteCount;
+
+use super::input::parse_period;
+use super::pinning::{Pinning, pin};
+use super::postgres::{Server, Settings};
+use crate::cli::Global;
+use crate::consent;
+use crate::driving::live_line;
+use crate::failure::Failure;
+use crate::output::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  tier0 advise apply plan.json --dsn 'host=/run/postgresql dbname=shop user=shop'
+      moves each table and index of the plan to the plan's tablespace, which must
+      exist; asks before it begins; what is there already is skipped
+  tier0 advise apply plan.json --dsn 'host=/run/postgresql dbname=shop' \\
+    --pin --array array.toml --volume data
+      moves nothing in the database: pins the parts of the volume where the files
+      of these tables lie, by way of the file system's own map
+  tier0 advise apply plan.json --dsn 'host=/run/postgresql dbname=shop' \\
+    --pin --array array.toml --volume data --follow 60s
+      maps again each minute until Ctrl-C: pins follow tables that grow or are
+      rewritten
+
+Moving a table copies it and locks it meanwhile; with --pin hosts go on working.
+\"tier0 advise check\" then says what it brought.";
+
+/// Carries out.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Apply {
+    /// The plan, as \"tier0 advise plan\" prints it
+    #[arg(value_name = "PLAN.JSON")]
+    plan: PathBuf,
+    /// The database, as key=value pairs or postgresql://
+    #[arg(long, value_name = "DSN")]
+    dsn: String,
+    /// Pin parts of a volume instead of moving tables
+    #[arg(long, requires = "array", requires = "volume")]
+    pin: bool,
+    /// The running array below the database
+    #[arg(long, value_name = "ARRAY.TOML", requires = "pin")]
+    array: Option<PathBuf>,
+    /// The volume that holds the database's file system
+    #[arg(long, value_name = "NAME", requires = "pin")]
+    volume: Option<String>,
+    /// Where the file system's device begins on the volume, where the kernel does not say
+    #[arg(long, value_name = "SIZE", requires = "pin")]
+    offset: Option<ByteCount>,
+    /// Map and pin again at this interval, until Ctrl-C
+    #[arg(long, value_name = "TIME", requires = "pin", value_parser = parse_period)]
+    follow: Option<SignedDuration>,
+    /// How long a statement may wait for locks of other sessions
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_period)]
+    lock_timeout: SignedDuration,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Does it.
+pub(super) fn run(verb: &Apply, global: &Global) -> Result<(), Failure> {
+    let plan = read(&verb.plan)?;
+    let unknown = plan.moves.iter().filter(|one| !one.is_postgresql).count();
+    let moves: Vec<&Move> = plan.moves.iter().filter(|one| one.is_postgresql).collect();
+    if moves.is_empty() {
+        let text = match unknown {
+            0 => "the plan moves nothing; its answer says why (\"answer\" in the file)".to_owned(),
+            _ => {
+                "the plan is not of a PostgreSQL; carry its statements out by hand (tier0 advise plan --sql)"
+                    .to_owned()
+            }
+        };
+        return Err(Failure::Input(text));
+    }
+    if unknown > 0 {
+        tracing::warn!("{unknown} objects of the plan are not of a PostgreSQL and are left out");
+    }
+    let settings = Settings::of(&verb.dsn)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime
+        .map_err(|error| Failure::Run(format!("cannot start: {error}; check the limits of this process")))?;
+    if let (Some(array), Some(volume)) = (&verb.array, &verb.volume) {
+        let pinning = Pinning {
+            array,
+            volume,
+            offset: verb.offset.map(|offset| offset.0),
+            follow: verb.follow.and_then(|every| Duration::try_from(every).ok()),
+        };
+        return runtime.block_on(pin(&pinning, &moves, &settings));
+    }
+    runtime.block_on(move_all(verb, &plan, &moves, &settings, global))
+}
+
+/// Reads a plan.
+pub(super) fn read(path: &std::path::Path) -> Result<Plan, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Input(format!("cannot read {shown}: {error}; check the path")))?;
+    Plan::parse(&text).map_err(|fact| Failure::Input(format!("{shown}: {fact}")))
+}
+
+async fn move_all(
+    verb: &Apply,
+    plan: &Plan,
+    moves: &[&Move],
+    settings: &Settings,
+    global: &Global,
+) -> Result<(), Failure> {
+    let server = Server::connect(settings).await.map_err(Failure::Run)?;
+    let tablespace = &plan.tablespace;
+    if !server.has_tablespace(tablespace).await.map_err(Failure::Run)? {
+        return Err(Failure::Input(format!(
+            "there is no tablespace {tablespace:?}; create it on flash (create tablespace … location '…'), or make the plan with \
+             --tablespace"
+        )));
+    }
+    let mut open = Vec::new();
+    let mut skipped = 0;
+    for one in moves {
+        let located = server.located(one).await.map_err(Failure::Input)?;
+        match located.tablespace == *tablespace {
+            true => skipped += 1,
+            false => open.push(*one),
+        }
+    }
+    let bytes = ByteCount(open.iter().map(|one| one.bytes).sum::<f64>() as u64);
+    if !open.is_empty() {
+        let consequence = format!(
+            "{} of {bytes:#} are copied to tablespace {tablespace:?}, and each is locked meanwhile",
+            tier0_units::counted(open.len() as u64, "object")
+        );
+        consent::obtain(&consequence, verb.yes)?;
+    }
+    let lock_timeout = Duration::try_from(verb.lock_timeout).unwrap_or(Duration::from_secs(10));
+    let bar = live_line(global.quiet == 0);
+    for (done, one) in open.iter().enumerate() {
+        bar.set_message(format!("{} of {}: {}", done + 1, open.len(), one.object));
+        if let Err(fact) = server.move_to(one, tablespace, lock_timeout).await {
+            bar.finish_and_clear();
+            return Err(Failure::Run(format!(
+                "{fact}; {done} of {} are moved, and the same command goes on with the rest",
+                open.len()
+            )));
+        }
+    }
+    bar.finish_and_clear();
+    let before = if skipped == 0 { String::new() } else { format!(", {skipped} were there before") };
+    print(&format!(
+        "moved {} to tablespace {tablespace}{before}; collect samples of the same load, then \"tier0 advise check {}\"\n",
+        tier0_units::counted(open.len() as u64, "object"),
+        verb.plan.display()
+    ))
+}
