@@ -51,7 +51,7 @@ fn sentence(candidate: &CandidateResult) -> String {
             format_number(fewer.tps),
             format_number(fewer.response_ms)
         ),
-        None => "fewer have no room".to_owned(),
+        None => "fewer have no room, or are no whole set".to_owned(),
     };
     format!(
         "{} x {kind}: {} tx/s at {} ms, {} % full{price}; {fewer}. The limit is {}.",
