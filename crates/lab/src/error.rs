@@ -89,6 +89,9 @@ pub enum LabError {
     /// A trace cannot be replayed.
     #[error(transparent)]
     Replay(#[from] crate::replay::LoadError),
+    /// A trace cannot be played on an array.
+    #[error(transparent)]
+    Timed(#[from] crate::timed::TimedError),
     /// A drive cannot be validated.
     #[error(transparent)]
     Validation(#[from] tier0_drive::disk::validation::ValidationError),

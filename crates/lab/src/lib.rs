@@ -12,6 +12,7 @@
 //! | [`calibrate`] | fitting free parameters to calibration figures |
 //! | [`work`] | what the array did for a load, as its own counters tell |
 //! | [`replay`] | block traces against cache policies |
+//! | [`timed`] | block traces with their times on a modelled array |
 //! | [`grid`] | many measurements on all cores |
 //! | [`mod@run`] | a study from its fit to its records |
 //! | [`ranking`] | configurations under the same load, the best first |
@@ -44,6 +45,7 @@ pub mod search;
 pub mod sensitivity;
 pub mod settle;
 pub mod study;
+pub mod timed;
 pub mod whatif;
 pub mod work;
 

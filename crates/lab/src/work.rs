@@ -35,6 +35,10 @@ pub struct Work {
     /// Reads that found all of their pages in the flash cache, as a share of those that looked for them there; nothing where none did.
     #[serde(default)]
     pub flash_hits: Option<f64>,
+    /// Reads of drives, of at most 64 KiB, that a tier's fast group answered, as a share of those of pools with a tier; nothing where
+    /// there is no tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier_hits: Option<f64>,
     /// By write cache: a single one, or one for each group of sets, what is measured first.
     #[serde(default)]
     pub write_caches: Vec<WriteCacheWork>,
@@ -123,6 +127,10 @@ pub struct Counters {
     pub flash_hits: u64,
     /// See there.
     pub flash_misses: u64,
+    /// Reads, of at most 64 KiB, that drives of fast groups have answered for pools with a tier, and those that other drives have.
+    pub tier_reads_fast: u64,
+    /// See there.
+    pub tier_reads_slow: u64,
 }
 
 /// Counters of a write cache.
@@ -152,6 +160,10 @@ impl Counters {
             if let Some(cache) = &pool.flash_cache {
                 self.flash_hits += cache.hits;
                 self.flash_misses += cache.misses;
+            }
+            if let Some(tier) = &pool.tier {
+                self.tier_reads_fast += tier.reads_fast;
+                self.tier_reads_slow += tier.reads_slow;
             }
             add(&mut self.hosts, &pool.volumes);
             add(&mut self.log, &pool.log);
@@ -204,6 +216,8 @@ impl Work {
         let reads = now.read_cache.since(&before.read_cache);
         let flash = [now.flash_hits - before.flash_hits, now.flash_misses - before.flash_misses];
         let flash_lookups = flash[0] + flash[1];
+        let tier_fast = now.tier_reads_fast - before.tier_reads_fast;
+        let tier_all = tier_fast + now.tier_reads_slow - before.tier_reads_slow;
         let caches = now.write_caches.iter().enumerate();
         let host_ios = ((hosts.read.count + hosts.write.count) as f64).max(1.0);
         Work {
@@ -218,6 +232,7 @@ impl Work {
             delay_ms: flushed.delay_ms_mean(),
             read_hits: (reads.lookups() > 0).then(|| reads.hits() as f64 / reads.lookups() as f64),
             flash_hits: (flash_lookups > 0).then(|| flash[0] as f64 / flash_lookups as f64),
+            tier_hits: (tier_all > 0).then(|| tier_fast as f64 / tier_all as f64),
             write_caches: caches
                 .map(|(at, now)| WriteCacheWork::between(before.write_caches.get(at), now))
                 .collect(),

@@ -37,6 +37,11 @@ pub(crate) struct CatalogSource {
 }
 
 impl CatalogSource {
+    /// Whether entries of one's own are named.
+    pub(crate) fn is_given(&self) -> bool {
+        self.dir.is_some()
+    }
+
     /// Reads the catalogue.
     pub(crate) fn load(&self) -> Result<Entries, Failure> {
         match &self.dir {

@@ -148,6 +148,62 @@ fn a_trace_is_replayed_against_policies_and_sizes() {
     refuse(&["lab", "replay", text(&trace), "--threads", "0"], 2, &["at least 1 thread"]);
 }
 
+/// The trace lasts 0.2 ms, which disks cannot keep up with.
+#[test]
+fn a_trace_is_replayed_on_a_modelled_array() {
+    let directory = directory();
+    let trace = looping_trace(directory.path());
+    let array = |size: &str| {
+        format!(
+            "[array]\nname = \"disks\"\n[[drive]]\nname = \"d{{n}}\"\ncount = 2\nmodel = \"sas-15k-146gb-sff\"\n\
+             [[pool]]\nname = \"p\"\nraid = \"raid1\"\nset_size = 2\n[[volume]]\nname = \"v\"\nsize = \"{size}\"\n"
+        )
+    };
+    let disks = file(directory.path(), "disks.toml", &array("1GiB"));
+    let page = directory.path().join("course.html");
+    let arguments = ["lab", "replay", text(&trace), "--array", text(&disks)];
+    let with = |more: &[&str]| json(&[&arguments[..], more].concat());
+    let report = with(&["--html", text(&page)]);
+    assert_eq!(
+        (&report["format"], &report["requests"], &report["array"]),
+        (&"msr".into(), &2000.into(), &"disks".into())
+    );
+    let behind = report["behind_max_s"].as_f64().expect("a figure");
+    let latest = report["read"]["latency_ms_max"].as_f64().expect("a figure");
+    assert!(behind > 0.01 && latest >= behind * 1e3, "{behind} s behind, {latest} ms");
+    let answered = report["intervals"].as_array().expect("intervals").iter();
+    let answered: u64 = answered.filter_map(|interval| interval["read"]["requests"].as_u64()).sum();
+    assert_eq!(answered, 2000);
+    assert!(std::fs::read_to_string(&page).expect("a page").contains("<svg"));
+    let closed = with(&["--closed", "2"]);
+    assert_eq!((&closed["pace"]["closed"], &closed["trace_s"]), (&2.into(), &serde_json::Value::Null));
+    assert_eq!(with(&["--limit", "10"])["requests"], 10);
+    let told = succeed(&arguments);
+    assert!(
+        told.contains("2,000 reads and writes in") && told.contains("the array fell behind by up to"),
+        "{told}"
+    );
+
+    let small = file(directory.path(), "small.toml", &array("512KiB"));
+    let on_small = ["lab", "replay", text(&trace), "--array", text(&small)];
+    refuse(&on_small, 2, &["volume \"v\" has 512KiB", "800KiB", "288KiB are missing", "--fold"]);
+    let folded = run(&[&on_small[..], &["--fold"]].concat());
+    let warned = &folded.stderr;
+    assert!(folded.code == Some(0) && warned.contains("wrapped to its start"), "{warned}");
+    let blocks = file(directory.path(), "blocks.txt", "1\n2\n1\n");
+    let of_blocks = ["lab", "replay", text(&blocks), "--array", text(&disks)];
+    refuse(&of_blocks, 2, &["has no times", "--closed N"]);
+    let played = run(&[&of_blocks[..], &["--closed", "1"]].concat());
+    let warned = &played.stderr;
+    assert!(played.code == Some(0) && warned.contains("blocks are taken to have 4KiB"), "{warned}");
+    refuse(&[&arguments[..], &["--volume", "w"]].concat(), 2, &["no volume \"w\"", "v"]);
+    refuse(&[&arguments[..], &["--map", "v"]].concat(), 2, &["--map", "usr.0=data"]);
+    refuse(&[&arguments[..], &["--speed", "0"]].concat(), 2, &["a speed is between"]);
+    refuse(&[&arguments[..], &["--size", "1GiB"]].concat(), 2, &["--array", "--size"]);
+    refuse(&["lab", "replay", text(&trace), "--closed", "3"], 2, &["--array"]);
+    refuse(&["lab", "replay", text(&trace), "--array", "/nowhere.toml"], 2, &["/nowhere.toml"]);
+}
+
 /// The trace of 20 reads of 10 blocks of 4 KiB, in many forms.
 #[test]
 fn traces_are_read_as_people_have_them() {

@@ -14,12 +14,12 @@ use tier0_workload::spec::LoadSpec;
 use tier0_workload::stats::LoadReport;
 use tier0_world::{PayloadWidth, Task, VirtualRuntime, World};
 
-use super::assemble::assemble;
-use super::{Beside, BesideWork, Case, CaseReport, drives_of};
+use super::assemble::{Site, assemble};
+use super::{Beside, BesideWork, Case, CaseReport};
 use crate::LabError;
-use crate::path::{Group, Usage};
+use crate::path::Group;
 use crate::settle::Modelled;
-use crate::work::{Counters, Work};
+use crate::work::Work;
 
 impl Case {
     /// Runs the case in virtual time, with the seed that it names or else `seed`.
@@ -34,20 +34,14 @@ impl Case {
             .map_err(|source| LabError::Shrink { case: self.name.clone(), source })?;
         let runtime = VirtualRuntime::new(seed, PayloadWidth::NONE);
         let world = runtime.world().clone();
-        let array = assemble(&runtime, self, catalog)?;
-        let (case, volumes) = (self.clone(), array.volumes.clone());
-        let group = array.volumes[0].clone();
-        let kinds = array.kinds.clone();
-        let back_end = array.back_end.clone();
-        let engine = array.engine.clone();
-        let counters = move || {
-            let (back_end, engine) = (back_end.clone(), engine.clone());
-            async move {
-                let mut counters = Counters::default();
-                counters.add(&engine.io_report().await, &back_end.drive_stats());
-                counters
-            }
+        let site = Site {
+            name: &self.name,
+            system: &self.system,
+            front_end: self.front_end.as_ref(),
+            read_cache: self.system.memory,
         };
+        let array = assemble(&runtime, &site, catalog)?;
+        let (case, volumes) = (self.clone(), array.volumes.clone());
         let warm = volumes.clone();
         let caches = self.caches();
         let measured = runtime.run(async move {
@@ -55,9 +49,9 @@ impl Case {
             let hooks = RunHooks {
                 caches,
                 missed: &|volume: usize, lba: Lba, sectors: u64| warm[volume].bring_in(lba, sectors, true),
-                begins: &mut || before.set(Some((Usage::of(&group, &kinds, world.now()), world.now()))),
+                begins: &mut || before.set(Some((array.usage(world.now()), world.now()))),
             };
-            let start = counters().await;
+            let start = array.counters().await;
             let loads = start_loads(&world, &case, &volumes, seed).map_err(Failed::Load)?;
             let others = case.beside.iter().enumerate().filter_map(|(number, beside)| match &beside.work {
                 BesideWork::Database(spec, placement) => {
@@ -78,13 +72,12 @@ impl Case {
             let report = report.map_err(Failed::Database)?;
             let others = others.into_iter().collect::<Result<Vec<_>, _>>().map_err(Failed::Database)?;
             let now = world.now();
-            let after = Usage::of(&group, &kinds, now);
+            let after = array.usage(now);
             let usage = match before.take() {
                 Some((usage, then)) => after.since(now, &usage, then),
                 None => after,
             };
-            let usage = named(usage, &kinds);
-            let work = Work::between(&start, &counters().await);
+            let work = Work::between(&start, &array.counters().await);
             Ok((report, others, usage, work))
         });
         let configuration = self.name.clone();
@@ -165,13 +158,4 @@ async fn run_beside(
         begins: &mut || {},
     };
     run(world, spec, volumes.to_vec(), placement, case.length, seed, hooks).await
-}
-
-/// Drives by their models' names.
-fn named(mut usage: Usage, kinds: &[String]) -> Usage {
-    let first = usage.rows.len() - kinds.len();
-    for (row, kind) in usage.rows[first..].iter_mut().zip(kinds) {
-        row.resource = drives_of(kind);
-    }
-    usage
 }

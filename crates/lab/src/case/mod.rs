@@ -44,6 +44,7 @@ use tier0_workload::spec::parse_duration;
 use crate::path::Usage;
 use crate::work::Work;
 
+pub(crate) use assemble::{Site, assemble};
 pub use beside::{Beside, BesideWork};
 pub use check::CaseError;
 pub use hardware::Hardware;

@@ -15,6 +15,7 @@
 //! | `strip` | a value in its range, as a small inline SVG |
 //! | `matrix` | the grid as shaded tables |
 //! | `sensitivity` | what assumptions do to figures, for a terminal |
+//! | `timed` | a trace on a modelled array, for both |
 //! | `whatif` | alternatives, for both |
 //!
 //! Calibration, prediction and what is derived stand apart in both; predictions alone are counted. Every parameter that is assumed or fitted is listed with its source.
@@ -32,6 +33,7 @@ mod sensitivity;
 mod strip;
 mod terminal;
 mod ticks;
+mod timed;
 mod view;
 mod whatif;
 
@@ -48,6 +50,7 @@ pub use html::html;
 pub use replay::{ReplayTitle, replay_html};
 pub use sensitivity::sensitivity;
 pub use terminal::{profile, terminal};
+pub use timed::{TimedTitle, timed_html, timed_terminal};
 pub use whatif::{whatif_html, whatif_terminal};
 
 /// What a report says of its own making.

@@ -7,9 +7,11 @@ use tier0_units::ByteCount;
 
 use super::Provenance;
 use super::cases::{COLUMNS, Line, lines_of, terminal_table};
+use super::terminal::table;
 use crate::LabError;
 use crate::case::CaseReport;
 use crate::record::format_number;
+use crate::whatif::search::{SearchResult, found};
 use crate::whatif::{CaseFigures, ObjectFigures, WhatIf, answer, assumptions, figures};
 
 /// What every figure rests on, in one sentence.
@@ -25,11 +27,17 @@ fn trust(whatif: &WhatIf) -> String {
 pub fn whatif_terminal(
     whatif: &WhatIf,
     reports: &[CaseReport],
+    search: Option<&SearchResult>,
     provenance: &Provenance,
     width: Option<u16>,
 ) -> String {
     let mut text = format!("{}\n\n", whatif.title);
     answer(whatif, reports).iter().for_each(|line| _ = writeln!(text, "{line}"));
+    if let Some(search) = search {
+        let mut table = table(width, SEARCH_HEADER, &[3, 4, 5, 6, 7, 8]);
+        search_cells(search).for_each(|cells| _ = table.add_row(cells));
+        let _ = writeln!(text, "\n{}\n\n{}", found(search).join("\n"), table.trim_fmt());
+    }
     let figures = figures(whatif, reports);
     let lines = lines_of(&figures);
     let _ = writeln!(
@@ -59,6 +67,30 @@ fn most_read(case: &CaseFigures) -> String {
     format!("most read in {:?}: {}", case.name, parts.join(", "))
 }
 
+const SEARCH_HEADER: [&str; 10] =
+    ["drives", "raid", "set size", "needed", "price", "full %", "tps", "ms", "for room", "limit"];
+
+/// A row for each candidate; of one that does not hold, its figures with the most drives that were tried.
+fn search_cells(search: &SearchResult) -> impl Iterator<Item = [String; 10]> {
+    search.candidates.iter().map(|candidate| {
+        let maybe = |number: Option<f64>| number.map_or("–".to_owned(), format_number);
+        let held = candidate.drives.and_then(|drives| candidate.probe(drives));
+        let shown = held.or(candidate.probed.last());
+        [
+            candidate.model.clone(),
+            candidate.raid.clone(),
+            candidate.set_size.to_string(),
+            candidate.drives.map_or("none holds".to_owned(), |drives| drives.to_string()),
+            maybe(candidate.price),
+            maybe(candidate.fill_percent),
+            maybe(shown.map(|probed| probed.tps)),
+            maybe(shown.map(|probed| probed.response_ms)),
+            candidate.drives_for_room.to_string(),
+            shown.map_or(String::new(), |probed| probed.limit.clone()),
+        ]
+    })
+}
+
 /// So many objects are named.
 const MOST_READ: usize = 5;
 
@@ -69,6 +101,7 @@ const MOST_READ: usize = 5;
 pub fn whatif_html(
     whatif: &WhatIf,
     reports: &[CaseReport],
+    search: Option<&SearchResult>,
     provenance: &Provenance,
 ) -> Result<String, LabError> {
     let figures = figures(whatif, reports);
@@ -82,6 +115,9 @@ pub fn whatif_html(
     let page = Page {
         title: &whatif.title,
         answer: answer(whatif, reports),
+        found: search.map(found).unwrap_or_default(),
+        search_header: &SEARCH_HEADER,
+        search: search.into_iter().flat_map(search_cells).map(Vec::from).collect(),
         headline: whatif.headline(),
         lines: lines_of(&figures),
         objects: objects.collect(),
@@ -104,6 +140,9 @@ struct ObjectLine {
 struct Page<'a> {
     title: &'a str,
     answer: Vec<String>,
+    found: Vec<String>,
+    search_header: &'static [&'static str],
+    search: Vec<Vec<String>>,
     headline: &'a str,
     lines: Vec<Line>,
     objects: Vec<ObjectLine>,

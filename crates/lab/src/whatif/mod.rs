@@ -3,8 +3,10 @@
 //! | file | concept |
 //! |---|---|
 //! | `answer` | what the figures say, in words |
+//! | [`search`] | the cheapest drives that hold a rate of transactions |
 
 mod answer;
+pub mod search;
 
 use std::path::Path;
 
@@ -18,6 +20,7 @@ use crate::LabError;
 use crate::case::{Case, CaseReport, lay_over};
 use crate::grid::each;
 use crate::report::parameters;
+use search::DriveSearch;
 
 pub use answer::{Limit, answer, limit_of};
 
@@ -28,6 +31,8 @@ pub struct WhatIf {
     pub title: String,
     /// The base first.
     pub cases: Vec<Case>,
+    /// The drives that are looked for, where the file has a search.
+    pub search: Option<DriveSearch>,
 }
 
 /// A file that says none.
@@ -105,7 +110,10 @@ impl WhatIf {
         if alternatives.len() > ALTERNATIVES_MAX {
             return Err(wrong(format!("has more than {ALTERNATIVES_MAX} alternatives; keep fewer")).into());
         }
+        let search = base.remove("search");
         let mut cases = vec![Case::of(NOW, base.clone())?];
+        let search = search.map(|search| search::search_of(search, &base, &cases[0]));
+        let search = search.transpose().map_err(wrong)?;
         for (number, alternative) in alternatives.into_iter().enumerate() {
             let Value::Table(mut over) = alternative else {
                 return Err(wrong("alternative is no table; write [[alternative]]".into()).into());
@@ -127,7 +135,7 @@ impl WhatIf {
             lay_over(&mut table, &over);
             cases.push(Case::of(&name, table)?);
         }
-        Ok(WhatIf { title, cases })
+        Ok(WhatIf { title, cases, search })
     }
 
     /// The transaction whose commits are the benchmark's own measure.

@@ -5,6 +5,7 @@ mod profile;
 mod replay;
 mod run;
 mod sensitivity;
+mod timed;
 mod validate_drive;
 mod whatif;
 
@@ -25,6 +26,7 @@ Examples:
   tier0 lab whatif my-database.toml
   tier0 lab profile modelled.toml --limit 20ms --read 70
   tier0 lab replay volume.csv --size 10GiB --curve --html replay.html
+  tier0 lab replay volume.csv --array modelled.toml
   tier0 lab validate-drive --disksim measured/ atlas10k";
 
 /// What to do.
@@ -41,7 +43,7 @@ pub(crate) enum Lab {
     Sensitivity(sensitivity::Sensitivity),
     /// Find the highest IOPS of a target within a latency limit
     Profile(Box<profile::Profile>),
-    /// Simulate caches of several sizes and policies on a block trace
+    /// Replay a block trace against caches of several sizes and policies, or on a modelled array
     Replay(Box<replay::Replay>),
     /// Compare the disk model with the measured service times of a drive
     ValidateDrive(validate_drive::ValidateDrive),

@@ -1,4 +1,4 @@
-//! `tier0 lab replay`: a block trace against cache policies.
+//! `tier0 lab replay`: a block trace against cache policies, or with `--array` on a modelled array.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -10,12 +10,14 @@ use tier0_description::FLASH_WRITES_PER_DAY;
 use tier0_lab::LabError;
 use tier0_lab::replay::{FLASH, LoadOptions, Plan, Replayed, Requests, Sampled, Tried, Writes, load, replay};
 use tier0_lab::report::{Provenance, ReplayTitle, replay_html};
+use tier0_lab::timed::TimedOptions;
 use tier0_policy::PolicyKind;
 use tier0_trace::{Action, Columns, Format, Options};
 use tier0_units::ByteCount;
 
 use super::parse_threads;
 use super::run::{check_writable, commit, failure};
+use super::timed::{self, Timed};
 use crate::cli::Global;
 use crate::driving::live_line;
 use crate::failure::Failure;
@@ -31,6 +33,12 @@ Examples:
       a size without a unit is in blocks
   tier0 lab replay volume.iolog --curve --html replay.html
       a miss ratio curve with its error, as one HTML file
+  tier0 lab replay volume.csv --array modelled.toml
+      latency and IOPS over time on the array of an array file, in virtual time
+  tier0 lab replay volume.csv --array modelled.toml --speed 2
+      the same load, twice as fast
+  tier0 lab replay blocks.bin --format u32-be --array modelled.toml --closed 8
+      8 requests outstanding at any time; for traces without times
 
 Formats (--format), plain or compressed with gzip, zstd or xz: msr, alibaba,
 tencent, systor, spc, vscsi (vscsiStats -e), blkparse, fio (iolog), ids (a
@@ -60,7 +68,7 @@ const POINTS_MAX: usize = 1000;
 /// Sizes where none are given, as parts of all blocks.
 const SIZES: [f64; 3] = [0.01, 0.05, 0.2];
 
-/// Tells what caches of some sizes would have served of a trace.
+/// Tells what caches of some sizes would have served of a trace, or how a modelled array would have served it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Replay {
@@ -82,7 +90,7 @@ pub(crate) struct Replay {
     /// Cache size, in blocks or with a unit; repeatable [default: 1, 5 and 20 % of the blocks]
     #[arg(long = "size", value_name = "SIZE", value_parser = parse_size)]
     sizes: Vec<Size>,
-    /// Block size, for traces that have byte offsets
+    /// Block size; with --array, that of traces that number blocks
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = parse_block)]
     block: ByteCount,
     /// How writes are treated
@@ -97,7 +105,7 @@ pub(crate) struct Replay {
     /// Replay only the first N requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Also write a report with the curve to this file
+    /// Also write a report with the curve, or with --array the course over time, to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Number of threads [default: one per core]
@@ -106,6 +114,8 @@ pub(crate) struct Replay {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    timed: Timed,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -175,12 +185,22 @@ pub(crate) fn run(verb: &Replay, global: &Global) -> Result<(), Failure> {
     if let Some(path) = &verb.html {
         check_writable(path)?;
     }
+    let reading = Options { format: verb.format, columns: verb.columns.clone(), action: verb.action };
+    if let Some(array) = &verb.timed.array {
+        let options = TimedOptions { reading, block_bytes: verb.block.0, limit: verb.limit };
+        let output = timed::Output { html: verb.html.as_deref(), json: verb.json };
+        return timed::run(&verb.timed, array, &verb.trace, &options, &output, global);
+    }
+    if verb.timed.catalog.is_given() {
+        return Err(Failure::Input(
+            "--catalog has models for the array of --array; add --array, or remove --catalog".to_owned(),
+        ));
+    }
     let writes = match verb.writes {
         WriteMode::Allocate => Writes::Allocate,
         WriteMode::Around => Writes::Around,
         WriteMode::Ignore => Writes::Ignore,
     };
-    let reading = Options { format: verb.format, columns: verb.columns.clone(), action: verb.action };
     let options = LoadOptions { reading, block_bytes: verb.block.0, writes, limit: verb.limit };
     let bar = live_line(global.quiet == 0);
     let loaded = load(&verb.trace, &options, |count| {
@@ -362,15 +382,19 @@ fn write_html(verb: &Replay, path: &Path, requests: &Requests, replayed: &Replay
         description: describe(requests),
         block_bytes: requests.block_bytes(),
     };
-    let provenance = Provenance {
+    let page = replay_html(replayed, &title, &provenance()).map_err(failure)?;
+    std::fs::write(path, page)
+        .map_err(|source| Failure::run(LabError::Write { path: path.to_owned(), source }))
+}
+
+/// The command as it was given.
+pub(super) fn provenance() -> Provenance {
+    Provenance {
         command: std::iter::once("tier0".to_owned())
             .chain(std::env::args().skip(1))
             .collect::<Vec<_>>()
             .join(" "),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: commit(),
-    };
-    let page = replay_html(replayed, &title, &provenance).map_err(failure)?;
-    std::fs::write(path, page)
-        .map_err(|source| Failure::run(LabError::Write { path: path.to_owned(), source }))
+    }
 }

@@ -10,6 +10,7 @@ use tier0_lab::LabError;
 use tier0_lab::report::{Provenance, html, terminal};
 use tier0_lab::run::{RunOptions, RunPhase, RunProgress, StudyOutcome};
 use tier0_lab::study::Study;
+use tier0_lab::timed::TimedError;
 
 use super::parse_threads;
 use crate::cli::Global;
@@ -133,9 +134,11 @@ fn write_html(path: &Path, outcome: &StudyOutcome, provenance: &Provenance) -> R
 /// What the study says is input; a report that cannot be made or written is not.
 pub(super) fn failure(error: LabError) -> Failure {
     match error {
-        LabError::Write { .. } | LabError::Render(_) | LabError::Ended { .. } | LabError::Database { .. } => {
-            Failure::run(error)
-        }
+        LabError::Write { .. }
+        | LabError::Render(_)
+        | LabError::Ended { .. }
+        | LabError::Database { .. }
+        | LabError::Timed(TimedError::Failed { .. }) => Failure::run(error),
         error => Failure::input(error),
     }
 }

@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
+use serde::Serialize;
 use tier0_lab::LabError;
 use tier0_lab::report::{Provenance, whatif_html, whatif_terminal};
+use tier0_lab::whatif::CaseFigures;
+use tier0_lab::whatif::search::SearchResult;
 
 use super::parse_threads;
 use super::run::{check_writable, commit, failure};
@@ -22,7 +25,10 @@ Examples:
   tier0 lab whatif my-database.toml --html whatif.html
       the same as one HTML file
   tier0 lab whatif --example > my-database.toml
-      a file to begin with (docs/whatif.md explains it)";
+      a file to begin with (docs/whatif.md explains it)
+
+With a [search] table in the file, the cheapest drives that hold a rate of
+transactions within a response time are searched too (docs/whatif.md).";
 
 /// An example that is also in the documentation.
 const EXAMPLE: &str = include_str!("../../../../../studies/whatif-example.toml");
@@ -48,6 +54,13 @@ pub(crate) struct WhatIf {
     json: bool,
 }
 
+/// What JSON has of a file with a search.
+#[derive(Serialize)]
+struct Searched {
+    cases: Vec<CaseFigures>,
+    search: SearchResult,
+}
+
 /// Does it.
 pub(crate) fn run(verb: &WhatIf, global: &Global) -> Result<(), Failure> {
     let Some(file) = verb.file.as_ref().filter(|_| !verb.example) else { return print(EXAMPLE) };
@@ -64,20 +77,29 @@ pub(crate) fn run(verb: &WhatIf, global: &Global) -> Result<(), Failure> {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         bar.set_message(format!("simulating, {done} of {all} cases done: {name}"));
     });
-    bar.finish_and_clear();
     let reports = reports.map_err(failure)?;
+    let search = whatif.search.as_ref().map(|search| {
+        let told = |what: &str| bar.set_message(format!("searching, simulating {what}"));
+        search.run(threads, &told)
+    });
+    bar.finish_and_clear();
+    let search = search.transpose().map_err(failure)?;
     let provenance = Provenance {
         command: format!("tier0 lab whatif {}", file.display()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: commit(),
     };
     if let Some(path) = &verb.html {
-        let page = whatif_html(&whatif, &reports, &provenance).map_err(failure)?;
+        let page = whatif_html(&whatif, &reports, search.as_ref(), &provenance).map_err(failure)?;
         let written = std::fs::write(path, page);
         written.map_err(|source| Failure::run(LabError::Write { path: path.clone(), source }))?;
     }
     if verb.json {
-        return print(&json(&tier0_lab::whatif::figures(&whatif, &reports)));
+        let cases = tier0_lab::whatif::figures(&whatif, &reports);
+        return print(&match search {
+            Some(search) => json(&Searched { cases, search }),
+            None => json(&cases),
+        });
     }
-    print(&whatif_terminal(&whatif, &reports, &provenance, terminal_width()))
+    print(&whatif_terminal(&whatif, &reports, search.as_ref(), &provenance, terminal_width()))
 }
