@@ -20,6 +20,8 @@ const LOG: ByteCount = ByteCount::gib(1);
 const BUFFER_MIN: ByteCount = ByteCount::mib(1);
 const BUFFER_MAX: ByteCount = ByteCount::gib(512);
 const SCALE_MAX: f64 = 100_000.0;
+/// Transactions per second that may arrive.
+const RATE_MAX: f64 = 1e6;
 
 /// A database and where it lies.
 pub(super) struct Database {
@@ -80,6 +82,14 @@ pub(super) fn database(
         return outside("database.log_size", "whole MiB, at least 16MiB");
     }
     let think = duration("database.think", &section.think, Nanos::ZERO)?;
+    if section.rate.is_some_and(|rate| !(rate > 0.0 && rate <= RATE_MAX)) {
+        return outside("database.rate", "more than 0, at most 1000000");
+    }
+    if section.rate.is_some() && think > Nanos::ZERO {
+        return Err(
+            "database.rate: transactions that arrive at a rate have no think time; leave out think".into()
+        );
+    }
     let scale = Scale { units: units / shrink, grown };
     let layout = Layout::new(&workload, &engine, &scale);
     let mut placement = placement(&workload, system, &section.place, log_bytes)?;
@@ -91,14 +101,15 @@ pub(super) fn database(
         scale,
         buffer: ByteCount((buffer.0 as f64 / shrink) as u64),
         policy: PolicyKind::Lru,
-        host: host_of(host)?,
+        host: host_of(host, shrink)?,
         users: section.users,
         think,
+        rate: section.rate,
     };
     Ok(Database { spec, placement })
 }
 
-fn host_of(host: &HostSection) -> Result<HostSpec, String> {
+fn host_of(host: &HostSection, shrink: f64) -> Result<HostSpec, String> {
     if !(1..=4096).contains(&host.cores) {
         return outside("host.cores", "1 to 4096");
     }
@@ -111,7 +122,12 @@ fn host_of(host: &HostSection) -> Result<HostSpec, String> {
     if host.volume_queue.is_some_and(|depth| !(1..=65536).contains(&depth)) {
         return outside("host.volume_queue", "1 to 65536");
     }
+    let page_cache = host.page_cache.unwrap_or_default();
+    if page_cache > BUFFER_MAX {
+        return outside("host.page_cache", "0B to 512GiB");
+    }
     Ok(HostSpec {
+        page_cache: ByteCount((page_cache.0 as f64 / shrink) as u64),
         volume_queue: host.volume_queue,
         cores: host.cores,
         transaction: Nanos((host.transaction_ms * 1e6) as u64),
