@@ -1,6 +1,7 @@
 //! How a benchmark fails.
 
 use thiserror::Error;
+use tier0_programs::ProgramError;
 
 /// Why there is no result.
 #[derive(Debug, Error)]
@@ -24,6 +25,15 @@ pub(crate) enum BenchError {
     /// Something ran and did not do what it should.
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<ProgramError> for BenchError {
+    fn from(error: ProgramError) -> BenchError {
+        match error {
+            ProgramError::Missing { tool, package } => BenchError::Skipped { tool, package },
+            error => BenchError::Failed(error.to_string()),
+        }
+    }
 }
 
 impl BenchError {

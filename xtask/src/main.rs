@@ -55,6 +55,8 @@ enum Bench {
     Curves(bench::curves::Options),
     /// Disks only, with a read cache on flash, with a tier, and with both, in virtual time; or under PostgreSQL
     Tier(bench::tier::Options),
+    /// Order entry on PostgreSQL, each run predicted before it is done, on plain files and on modelled disks
+    Databases(bench::databases::Options),
     /// A file through NBD beside fio's io_uring on the same file
     File(bench::file::Options),
     /// Simulated host I/Os per second of processor time
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         Task::Bench(Bench::Cache(options)) => bench::cache::run(&options),
         Task::Bench(Bench::Curves(options)) => bench::curves::run(&options),
         Task::Bench(Bench::Tier(options)) => bench::tier::run(&options),
+        Task::Bench(Bench::Databases(options)) => bench::databases::run(&options),
         Task::Bench(Bench::File(options)) => bench::file::run(&options),
         Task::Bench(Bench::Virtual(options)) => bench::virtual_time::run(&options),
         Task::Bench(Bench::Idle(options)) => bench::idle::run(&options),

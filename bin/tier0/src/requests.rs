@@ -40,6 +40,12 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 impl RequestOptions {
+    /// What is asked for, in words.
+    pub(crate) fn words(&self) -> String {
+        let durable = if self.durable { ", durable writes" } else { "" };
+        format!("{}, {} % reads, {}{durable}", self.block, self.read, self.pattern)
+    }
+
     /// The stream, without its arrivals.
     pub(crate) fn stream(&self) -> StreamSpec {
         StreamSpec {

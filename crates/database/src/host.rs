@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use tier0_units::Nanos;
+use tier0_units::{ByteCount, Nanos};
 use tier0_world::World;
 
 use crate::station::Resource;
@@ -21,6 +21,8 @@ pub struct HostSpec {
     pub io: Nanos,
     /// I/Os to one volume that the host has under way at most; others wait in the host. As many as there are where absent.
     pub volume_queue: Option<u32>,
+    /// Memory in which the operating system keeps pages of the database's files; 0 for none, as with direct I/O.
+    pub page_cache: ByteCount,
 }
 
 /// Cores at work.

@@ -13,7 +13,9 @@
 //! | [`storage`] | objects and log on volumes |
 //! | `pages` | the buffer at work: reads, writes behind, checkpoints |
 //! | `scan` | scans: large reads of pages in order, and scans that join |
+//! | `page_cache` | the operating system's page cache between the buffer and the volumes |
 //! | `log` | commits that are written together |
+//! | `arrivals` | transactions that arrive at a rate |
 //! | [`host`] | cores and processor time |
 //! | [`host_model`] | hosts of `catalog/hosts` |
 //! | [`station`] | servers that are busy until a time |
@@ -22,12 +24,14 @@
 //!
 //! The crate does not model arrays, drives, row locks, or the inner levels of indexes.
 
+mod arrivals;
 pub mod buffer;
 pub mod engine;
 pub mod host;
 pub mod host_model;
 pub mod layout;
 mod log;
+mod page_cache;
 mod pages;
 pub mod run;
 mod scan;

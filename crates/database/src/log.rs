@@ -46,6 +46,11 @@ impl<T: BlockTarget> Log<T> {
         self.end.get()
     }
 
+    /// Bytes ever appended.
+    pub(crate) fn appended(&self) -> u64 {
+        self.end.get()
+    }
+
     /// The log is written up to here.
     pub(crate) fn written(&self) -> u64 {
         self.written.get()

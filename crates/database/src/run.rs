@@ -13,6 +13,7 @@ use tier0_workload::draw::Exponential;
 use tier0_workload::stats::Tally;
 use tier0_world::{IoError, Random, World};
 
+use crate::arrivals::Arrivals;
 use crate::buffer::{Access, Buffer};
 use crate::engine::Engine;
 use crate::host::{Host, HostSpec};
@@ -44,6 +45,9 @@ pub struct DatabaseSpec {
     pub users: u32,
     /// Mean time between a user's answer and next transaction, exponentially distributed.
     pub think: Nanos,
+    /// Transactions per second that arrive in all, whatever the database does (Poisson), which users take in turn without thinking;
+    /// response times then count from the arrival. None: users begin the next one after thinking.
+    pub rate: Option<f64>,
 }
 
 /// How long a database runs.
@@ -93,16 +97,25 @@ pub struct DatabaseReport {
     pub headline_per_s: f64,
     /// Mean response time of all.
     pub response_ms: f64,
+    /// The median of all response times.
+    pub p50_ms: f64,
     /// The response time that 95 % of all keep.
     pub p95_ms: f64,
     /// The share of the cores' time that was used.
     pub cpu: f64,
     /// Reads for each transaction; those of a scan carry several pages.
     pub reads: f64,
+    /// Pages that the database asked the operating system for, for each transaction: those that were read, and those in its page
+    /// cache.
+    pub asked: f64,
     /// Page writes for each transaction; one can carry several pages.
     pub writes: f64,
-    /// Bytes of the log for each transaction.
+    /// Bytes of the log for each transaction, in whole blocks: one that is not full is written again.
     pub log_bytes: f64,
+    /// Bytes of the log's records for each transaction.
+    pub log_records_bytes: f64,
+    /// Writes of the log for each transaction.
+    pub log_writes: f64,
     /// Mean time of a page read.
     pub read_ms: f64,
     /// Mean time of a write of the log.
@@ -132,6 +145,8 @@ pub struct TransactionReport {
     pub per_s: f64,
     /// Mean response time.
     pub response_ms: f64,
+    /// The median.
+    pub p50_ms: f64,
     /// The response time that 95 % keep.
     pub p95_ms: f64,
 }
@@ -145,6 +160,8 @@ pub struct ObjectReport {
     pub bytes: ByteCount,
     /// Page reads for each transaction.
     pub reads: f64,
+    /// Pages that the database asked the operating system for, for each transaction.
+    pub asked: f64,
     /// Writes for each transaction.
     pub writes: f64,
     /// Mean time of a page read.
@@ -180,6 +197,7 @@ struct Shared<T> {
     log: Rc<Log<T>>,
     scans: Scans<T>,
     host: Host,
+    arrivals: Option<Arrivals>,
     /// Processor time of a touch.
     touch: Nanos,
     meter: RefCell<Meter>,
@@ -205,8 +223,8 @@ pub async fn run<T: BlockTarget + 'static>(
     hooks: RunHooks<'_>,
 ) -> Result<DatabaseReport, DatabaseError> {
     let layout = Layout::new(&spec.workload, &spec.engine, &spec.scale);
-    let storage =
-        Rc::new(Storage::new(world, &layout, volumes, placement)?.with_queue(spec.host.volume_queue));
+    let storage = Storage::new(world, &layout, volumes, placement)?.with_queue(spec.host.volume_queue);
+    let storage = Rc::new(storage.with_page_cache(spec.host.page_cache));
     let mut script = Script::new(&spec.workload, &layout);
     let mut buffer = Buffer::new(spec.buffer.0 / layout.page.0, spec.policy);
     let touches = warm(&spec, &mut script, &mut buffer, &storage, &hooks, seed);
@@ -224,6 +242,7 @@ pub async fn run<T: BlockTarget + 'static>(
         log: log.clone(),
         scans,
         host: Host::new(world, &spec.host),
+        arrivals: spec.rate.map(|rate| Arrivals::new(rate, world.now(), seed)),
         touch: Nanos((spec.host.transaction.0 as f64 / touches.max(1.0)) as u64),
         meter: RefCell::new(Meter::new(kinds)),
         counted: Cell::new(None),
@@ -244,6 +263,7 @@ pub async fn run<T: BlockTarget + 'static>(
     let measured = length.measured.min(enough).max(MEASURED_MIN);
     storage.take_transfers();
     shared.host.take_busy();
+    let log_before = shared.log.appended();
     (hooks.begins)();
     shared.counted.set(Some((world.now(), measured)));
     world.sleep(measured).await;
@@ -251,7 +271,8 @@ pub async fn run<T: BlockTarget + 'static>(
     let transfers = storage.take_transfers();
     let cpu = shared.host.take_busy();
     shared.stopped.set(true);
-    let report = shared.report(&layout, &transfers, cpu, measured);
+    let logged = shared.log.appended() - log_before;
+    let report = shared.report(&layout, &transfers, logged, cpu, measured);
     // What waits for a page or the log is cancelled with its task.
     drop(users);
     drop(writers);
@@ -289,13 +310,35 @@ fn warm<T: BlockTarget>(
     if hooks.caches >= layout.bytes() {
         (0..layout.pages).for_each(tell);
     }
+    // A page that gives way dirty is written, through the page cache.
+    let pass = |access: Access| {
+        if let Access::Miss { evicted: Some(gone) } | Access::Back { evicted: Some(gone) } = access {
+            storage.pass_page_cache(gone);
+        }
+    };
+    let (mut passed, mut tries) = (0, 0);
+    let wanted = (2 * storage.page_cache_capacity()).min(MISSES_MAX);
+    let scanned = run.scanned + run.buffer.capacity();
+    while passed < wanted && tries < 10 * wanted && run.scanned < scanned {
+        tries += 1;
+        run.transaction(&mut |page, access| {
+            pass(access);
+            if let Access::Miss { .. } = access {
+                passed += 1;
+                storage.pass_page_cache(page);
+            }
+        });
+    }
     let wanted = (2 * hooks.caches.0 / layout.page.0).min(MISSES_MAX);
     let (mut missed, mut tries) = (0, 0);
     let scanned = run.scanned + run.buffer.capacity();
     while missed < wanted && tries < 10 * wanted && run.scanned < scanned {
         tries += 1;
         run.transaction(&mut |page, access| {
-            if let Access::Miss { .. } = access {
+            pass(access);
+            if let Access::Miss { .. } = access
+                && !storage.pass_page_cache(page)
+            {
                 missed += 1;
                 tell(page);
             }
@@ -330,18 +373,24 @@ impl<T: BlockTarget + 'static> Shared<T> {
         let homes = self.script.borrow().layout().sizes[0];
         let home = home_of(user, u64::from(self.spec.users), homes);
         while !self.stopped.get() {
-            if let Some(think) = think {
+            let mut began = None;
+            if let Some(arrivals) = &self.arrivals {
+                let arrival = arrivals.take();
+                self.world.sleep_until(arrival).await;
+                began = Some(arrival);
+            } else if let Some(think) = think {
                 self.world.sleep(Nanos(think.draw_ns(&mut random) as u64)).await;
             }
-            if let Err(error) = self.transaction(home, &mut random).await {
+            let began = began.unwrap_or_else(|| self.world.now());
+            if let Err(error) = self.transaction(home, began, &mut random).await {
                 self.error.set(Some(error));
                 return;
             }
         }
     }
 
-    async fn transaction(&self, home: u64, random: &mut Random) -> Result<(), IoError> {
-        let began = self.world.now();
+    /// Runs a transaction; its response time counts from `began`.
+    async fn transaction(&self, home: u64, began: Nanos, random: &mut Random) -> Result<(), IoError> {
         let mut touches = Vec::new();
         let kind = {
             let mut script = self.script.borrow_mut();
@@ -431,7 +480,14 @@ impl<T: BlockTarget + 'static> Shared<T> {
         meter.hits += hits;
     }
 
-    fn report(&self, layout: &Layout, transfers: &Transfers, cpu: f64, time: Nanos) -> DatabaseReport {
+    fn report(
+        &self,
+        layout: &Layout,
+        transfers: &Transfers,
+        logged: u64,
+        cpu: f64,
+        time: Nanos,
+    ) -> DatabaseReport {
         let meter = self.meter.borrow();
         let workload = &self.spec.workload;
         let seconds = time.as_secs_f64().max(1e-9);
@@ -440,6 +496,7 @@ impl<T: BlockTarget + 'static> Shared<T> {
             name: transaction.name.clone(),
             per_s: responses.ios() as f64 / seconds,
             response_ms: responses.latency_ns_mean() / 1e6,
+            p50_ms: ms(responses, 0.5),
             p95_ms: ms(responses, 0.95),
         });
         let transactions: Vec<TransactionReport> = transactions.collect();
@@ -454,6 +511,7 @@ impl<T: BlockTarget + 'static> Shared<T> {
             name: object.name.clone(),
             bytes: ByteCount(placed.pages * layout.page.0),
             reads: transfers.reads[place].ios() as f64 / done,
+            asked: (transfers.reads[place].ios() + transfers.cached[place]) as f64 / done,
             writes: transfers.writes[place].ios() as f64 / done,
             read_ms: transfers.reads[place].latency_ns_mean() / 1e6,
         });
@@ -464,11 +522,15 @@ impl<T: BlockTarget + 'static> Shared<T> {
             half_width: half_width(&meter.parts),
             headline_per_s: transactions[workload.headline].per_s,
             response_ms: meter.all.latency_ns_mean() / 1e6,
+            p50_ms: ms(&meter.all, 0.5),
             p95_ms: ms(&meter.all, 0.95),
             cpu,
             reads: reads / done,
+            asked: (reads + transfers.cached.iter().sum::<u64>() as f64) / done,
             writes: writes / done,
             log_bytes: transfers.log.bytes().0 as f64 / done,
+            log_records_bytes: logged as f64 / done,
+            log_writes: transfers.log.ios() as f64 / done,
             read_ms: waited / reads.max(1.0) / 1e6,
             log_ms: transfers.log.latency_ns_mean() / 1e6,
             hits: meter.hits as f64 / meter.touches.max(1) as f64,

@@ -10,6 +10,7 @@ use tier0_world::sync::{Permit, Semaphore};
 use tier0_world::{IoError, World};
 
 use crate::layout::Layout;
+use crate::page_cache::PageCache;
 
 /// Objects that lie on several volumes are dealt out in pieces of this size, as engines fill the files of a group in turn.
 const PIECE: ByteCount = ByteCount::mib(1);
@@ -73,6 +74,8 @@ struct Home {
 pub struct Transfers {
     /// Reads of each object's pages.
     pub reads: Vec<Tally>,
+    /// Pages of each object that the database asked for and the page cache held.
+    pub cached: Vec<u64>,
     /// Writes of each object's pages.
     pub writes: Vec<Tally>,
     /// Writes of the log.
@@ -97,6 +100,7 @@ impl Transfers {
         let tallies = || (0..objects).map(|_| Tally::new()).collect();
         Transfers {
             reads: tallies(),
+            cached: vec![0; objects],
             writes: tallies(),
             log: Tally::new(),
             volumes: vec![VolumeIo::default(); volumes],
@@ -115,6 +119,7 @@ pub struct Storage<T> {
     spread: f64,
     /// What may be under way to each volume; no limit where there is none.
     queues: Vec<Semaphore>,
+    page_cache: RefCell<PageCache>,
     transfers: RefCell<Transfers>,
 }
 
@@ -150,7 +155,8 @@ impl<T: BlockTarget> Storage<T> {
         }
         let transfers = RefCell::new(Transfers::none(layout.objects.len(), volumes.len()));
         let (world, layout, spread) = (world.clone(), layout.clone(), placement.spread);
-        Ok(Storage { world, volumes, layout, homes, log, spread, queues: Vec::new(), transfers })
+        let (queues, page_cache) = (Vec::new(), RefCell::new(PageCache::new(0)));
+        Ok(Storage { world, volumes, layout, homes, log, spread, queues, page_cache, transfers })
     }
 
     /// The same from a host that has so many I/Os to a volume under way at most.
@@ -159,6 +165,22 @@ impl<T: BlockTarget> Storage<T> {
         self.queues =
             depth.into_iter().flat_map(|depth| self.volumes.iter().map(move |_| queue(depth))).collect();
         self
+    }
+
+    /// The same behind a page cache of so many bytes.
+    pub fn with_page_cache(self, size: ByteCount) -> Storage<T> {
+        self.page_cache.replace(PageCache::new(size.0 / self.layout.page.0));
+        self
+    }
+
+    /// Pages that the page cache can hold.
+    pub(crate) fn page_cache_capacity(&self) -> u64 {
+        self.page_cache.borrow().capacity()
+    }
+
+    /// A page goes through the page cache without I/O: whether it was there.
+    pub(crate) fn pass_page_cache(&self, page: u64) -> bool {
+        self.page_cache.borrow_mut().access(page)
     }
 
     /// Waits until an I/O to a volume may leave the host; it may until what this returns is dropped.
@@ -178,6 +200,12 @@ impl<T: BlockTarget> Storage<T> {
     /// Reads pages that lie side by side in a piece.
     pub(crate) async fn read(&self, first: u64, pages: u64) -> Result<(), IoError> {
         let object = self.layout.object_of(first);
+        let mut are_cached = true;
+        (first..first + pages).for_each(|page| are_cached &= self.pass_page_cache(page));
+        if are_cached {
+            self.transfers.borrow_mut().cached[object] += pages;
+            return Ok(());
+        }
         let (volume, lba, sectors) = self.place(object, first, pages);
         let began = self.world.now();
         let _turn = self.turn(volume).await;
@@ -197,6 +225,7 @@ impl<T: BlockTarget> Storage<T> {
         let (volume, lba, sectors) = self.place(object, first, pages);
         let began = self.world.now();
         let data = self.world.buffer(sectors).freeze();
+        (first..first + pages).for_each(|page| _ = self.pass_page_cache(page));
         let _turn = self.turn(volume).await;
         self.volumes[volume].write(lba, data, true).await?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;

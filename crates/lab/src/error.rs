@@ -78,6 +78,9 @@ pub enum LabError {
     /// A file of alternatives is wrong.
     #[error(transparent)]
     WhatIf(#[from] crate::whatif::WhatIfError),
+    /// A file of a run that is to be predicted is wrong.
+    #[error(transparent)]
+    RunPlan(#[from] crate::predict::RunPlanError),
     /// A modelled database ended early.
     #[error("{case}: {source}")]
     Database {

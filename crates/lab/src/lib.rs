@@ -8,6 +8,7 @@
 //! | [`settle`] | arrays brought into the steady state of a load, and whether what was measured was one |
 //! | [`case`] | a modelled database on a host over an array |
 //! | [`mod@whatif`] | what alternatives to an array, a host or a database would bring |
+//! | [`predict`] | a run of the benchmark, predicted before it is done and sealed |
 //! | [`search`] | I/Os per second under a latency limit |
 //! | [`calibrate`] | fitting free parameters to calibration figures |
 //! | [`work`] | what the array did for a load, as its own counters tell |
@@ -35,6 +36,7 @@ pub mod measure;
 mod outcome;
 pub mod path;
 mod power;
+pub mod predict;
 pub mod profile;
 pub mod ranking;
 pub mod record;

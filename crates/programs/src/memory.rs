@@ -65,6 +65,22 @@ impl MemoryGroup {
             .map_err(ProgramError::system(format!("{file} of {} cannot be set", group.display())))
     }
 
+    /// What its processes take beside pages of files and shared memory, the kernel's own for them included, bytes; none where
+    /// that cannot be read.
+    pub fn process_bytes(&self) -> Option<u64> {
+        let places = self.places.as_ref()?;
+        let stat = std::fs::read_to_string(places.group.join("memory.stat")).ok()?;
+        match field(&stat, "kernel") {
+            Some(kernel) => Some(field(&stat, "anon")? + kernel),
+            // Version 1 counts the kernel's in a file of its own.
+            None => {
+                let kernel = std::fs::read_to_string(places.group.join("memory.kmem.usage_in_bytes"));
+                let kernel = kernel.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+                Some(field(&stat, "total_rss").or_else(|| field(&stat, "anon"))? + kernel)
+            }
+        }
+    }
+
     /// Starts what is to live in it: children belong to their parent's group.
     ///
     /// # Errors
@@ -98,6 +114,12 @@ impl Drop for MemoryGroup {
     }
 }
 
+/// A field of a memory.stat file, "NAME BYTES" on each line.
+fn field(stat: &str, name: &str) -> Option<u64> {
+    let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line?.trim().parse().ok()
+}
+
 /// The group of a process by its cgroup file, "NUMBER:CONTROLLERS:PATH" (cgroups(7)); version 2 names no controllers.
 fn own_group<'a>(file: &'a str, controller: &str) -> Option<&'a str> {
     file.lines().find_map(|line| {
@@ -118,5 +140,14 @@ mod tests {
         assert_eq!(own_group(file, "memory"), Some("/b/c"));
         assert_eq!(own_group(file, ""), Some("/d"));
         assert_eq!(own_group("0::/d\n", "memory"), None);
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let stat = "rss_huge 1\nrss 2\ntotal_rss 3\n";
+        assert_eq!(
+            (field(stat, "rss"), field(stat, "total_rss"), field(stat, "anon")),
+            (Some(2), Some(3), None)
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod curves;
+pub(crate) mod databases;
 pub(crate) mod durability;
 pub(crate) mod fairness;
 pub(crate) mod file;

@@ -7,6 +7,7 @@ mod api;
 
 mod arrays;
 mod bad_input;
+mod bench;
 mod broken_file;
 mod caches;
 mod catalog;

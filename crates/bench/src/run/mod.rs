@@ -116,7 +116,7 @@ async fn drive(
     }
     .await;
     // What ends after this is not counted.
-    let kinds = shared.tally.kinds();
+    let (kinds, responses) = (shared.tally.kinds(), shared.tally.responses());
     let empty_districts = shared.tally.empty_districts();
     shared.is_over.store(true, Ordering::Relaxed);
     let after_host = ProcessorSample::read();
@@ -134,9 +134,11 @@ async fn drive(
         state,
         started: before.started,
         server: before.server,
+        buffer_bytes: before.buffer_bytes,
         elapsed,
         is_early,
         kinds,
+        responses,
         empty_districts,
         seconds,
         processor,
@@ -191,6 +193,7 @@ async fn gone(address: &Address, observer: &tokio_postgres::Client) {
 struct Before {
     started: String,
     server: String,
+    buffer_bytes: u64,
     database: DatabaseSample,
     processor: ProcessorSample,
     array: Option<Result<ArraySample, String>>,
@@ -201,11 +204,13 @@ impl Before {
         observer: &tokio_postgres::Client,
         array: Option<AskArray<'_>>,
     ) -> Result<Before, BenchError> {
-        let row = observer.query_one("select now()::text, version()", &[]).await;
+        let sql = "select now()::text, version(), pg_size_bytes(current_setting('shared_buffers'))";
+        let row = observer.query_one(sql, &[]).await;
         let row = row.map_err(BenchError::query("asking for the server's version"))?;
         Ok(Before {
             started: row.get(0),
             server: row.get(1),
+            buffer_bytes: row.get::<_, i64>(2) as u64,
             array: array.map(|ask| ask().map(ArraySample::new)),
             database: DatabaseSample::read(observer).await?,
             processor: ProcessorSample::read(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::options::RunOptions;
-use super::tally::{KindReport, Second};
+use super::tally::{KindReport, Quantiles, Second};
 use crate::counters::Gap;
 use crate::counters::array::ArrayUse;
 use crate::counters::database::DatabaseUse;
@@ -81,6 +81,9 @@ pub struct RunReport {
     pub started: String,
     /// Warehouses.
     pub warehouses: u32,
+    /// The server's own memory for pages (`shared_buffers`), bytes; none in reports of older versions.
+    #[serde(default)]
+    pub buffer_bytes: Option<u64>,
     /// What was run.
     pub settings: Settings,
     /// How long was counted, seconds.
@@ -91,6 +94,9 @@ pub struct RunReport {
     pub nopm: f64,
     /// All commits per minute.
     pub commits_per_minute: f64,
+    /// Response times of all kinds, milliseconds; none where nothing ended, and in reports of older versions.
+    #[serde(default)]
+    pub response_ms: Option<Quantiles>,
     /// By kind.
     pub transactions: Vec<KindReport>,
     /// Refused transactions, each of which was repeated.
@@ -119,9 +125,11 @@ pub(crate) struct Made<'a> {
     pub(crate) state: State,
     pub(crate) started: String,
     pub(crate) server: String,
+    pub(crate) buffer_bytes: u64,
     pub(crate) elapsed: Duration,
     pub(crate) is_early: bool,
     pub(crate) kinds: Vec<KindReport>,
+    pub(crate) responses: Option<Quantiles>,
     pub(crate) empty_districts: u64,
     pub(crate) seconds: Vec<Second>,
     pub(crate) processor: Option<ProcessorUse>,
@@ -145,6 +153,7 @@ impl RunReport {
             server: made.server.clone(),
             started: made.started.clone(),
             warehouses: made.state.warehouses,
+            buffer_bytes: Some(made.buffer_bytes),
             settings: Settings::of(made.options, &made.mix),
             seconds,
             ended_early: made.is_early,
@@ -154,6 +163,7 @@ impl RunReport {
             districts_without_order: made.empty_districts,
             per_transaction: per_transaction(&made, ended),
             not_measured: gaps(&made),
+            response_ms: made.responses,
             transactions: made.kinds,
             database_io: made.counted,
             array_io: made.array,

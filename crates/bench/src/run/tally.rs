@@ -196,6 +196,15 @@ impl Tally {
         Kind::ALL.into_iter().zip(&counts.kinds).map(of).collect()
     }
 
+    /// Response times of all kinds.
+    pub(crate) fn responses(&self) -> Option<Quantiles> {
+        let mut all = histogram();
+        for own in &self.counts().kinds {
+            all.add(&own.response_us).expect("it grows to what it is given");
+        }
+        quantiles(&all)
+    }
+
     /// Districts without an order to deliver.
     pub(crate) fn empty_districts(&self) -> u64 {
         self.counts().empty_districts
@@ -250,6 +259,8 @@ mod tests {
         assert!((response.p95 - 95.0).abs() < 1.1 && response.max >= 100.0, "{response:?}");
         assert_eq!((kinds[1].committed, kinds[1].response_ms), (0, None));
         assert_eq!((kinds[3].deadlocks, tally.empty_districts()), (1, 3));
+        let all = tally.responses().expect("some ended");
+        assert!((all.max - 500.0).abs() < 1.0 && (all.p50 - 50.0).abs() < 1.6, "{all:?}");
         assert!((new_order.share - 101.0 / 102.0).abs() < 1e-9);
     }
 }

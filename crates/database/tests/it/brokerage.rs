@@ -87,9 +87,11 @@ fn database(units: u32) -> DatabaseReport {
             transaction: Nanos::from_micros(100),
             io: Nanos::from_micros(10),
             volume_queue: None,
+            page_cache: ByteCount(0),
         },
         users: USERS * units,
         think: Nanos::from_secs(1),
+        rate: None,
     };
     let runtime = VirtualRuntime::new(SEED, PayloadWidth::NONE);
     let world = runtime.world().clone();

@@ -43,9 +43,11 @@ fn database(users: u32) -> DatabaseReport {
             transaction: Nanos::from_millis(1),
             io: Nanos::from_micros(10),
             volume_queue: None,
+            page_cache: ByteCount(0),
         },
         users,
         think: Nanos::ZERO,
+        rate: None,
     };
     let runtime = VirtualRuntime::new(1, PayloadWidth::NONE);
     let world = runtime.world().clone();

@@ -53,9 +53,11 @@ fn database(plan: &Plan) -> DatabaseReport {
             transaction: Nanos::from_micros(200),
             io: Nanos::from_micros(10),
             volume_queue: None,
+            page_cache: ByteCount(0),
         },
         users: plan.users,
         think: Nanos::ZERO,
+        rate: None,
     };
     let runtime = VirtualRuntime::new(plan.seed, PayloadWidth::NONE);
     let world = runtime.world().clone();

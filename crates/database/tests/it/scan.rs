@@ -77,9 +77,11 @@ impl Plan<'_> {
                 transaction: Nanos::from_micros(10),
                 io: Nanos::from_micros(10),
                 volume_queue: None,
+                page_cache: ByteCount(0),
             },
             users: self.users,
             think: self.think,
+            rate: None,
         };
         let runtime = VirtualRuntime::new(7, PayloadWidth::NONE);
         let world = runtime.world().clone();

@@ -21,6 +21,8 @@ const LOG: ByteCount = ByteCount::gib(1);
 const BUFFER_MIN: ByteCount = ByteCount::mib(1);
 const BUFFER_MAX: ByteCount = ByteCount::gib(512);
 const SCALE_MAX: f64 = 100_000.0;
+/// Transactions per second that may arrive.
+const RATE_MAX: f64 = 1e6;
 
 /// A database and where it lies.
 pub(super) struct Database {
@@ -81,12 +83,20 @@ pub(super) fn database(
         return outside("database.log_size", "whole MiB, at least 16MiB");
     }
     let think = duration("database.think", &section.think, Nanos::ZERO)?;
+    if section.rate.is_some_and(|rate| !(rate > 0.0 && rate <= RATE_MAX)) {
+        return outside("database.rate", "more than 0, at most 1000000");
+    }
+    if section.rate.is_some() && think > Nanos::ZERO {
+        return Err(
+            "database.rate: transactions that arrive at a rate have no think time; leave out think".into()
+        );
+    }
     let scale = Scale { units: units / shrink, grown };
     let layout = Layout::new(&workload, &engine, &scale);
     let mut placement = placement(&workload, system, &section.place, log_bytes)?;
     placement.spread = spread(section.size, &layout, shrink)?;
     check_room(&layout, system, &placement)?;
-    let host = host_of(host, &workload.id)?;
+    let host = host_of(host, &workload.id, shrink)?;
     let spec = DatabaseSpec {
         workload,
         engine,
@@ -96,12 +106,13 @@ pub(super) fn database(
         host,
         users: section.users,
         think,
+        rate: section.rate,
     };
     Ok(Database { spec, placement })
 }
 
 /// A host; what its section does not say comes from its model.
-fn host_of(host: &HostSection, workload: &str) -> Result<HostSpec, String> {
+fn host_of(host: &HostSection, workload: &str, shrink: f64) -> Result<HostSpec, String> {
     let model = host.model.as_deref().map(HostModel::find).transpose();
     let model = model.map_err(|error| format!("host.model: {error}"))?;
     let missing = |field: &str| match &model {
@@ -126,7 +137,12 @@ fn host_of(host: &HostSection, workload: &str) -> Result<HostSpec, String> {
     if host.volume_queue.is_some_and(|depth| !(1..=65536).contains(&depth)) {
         return outside("host.volume_queue", "1 to 65536");
     }
+    let page_cache = host.page_cache.unwrap_or_default();
+    if page_cache > BUFFER_MAX {
+        return outside("host.page_cache", "0B to 512GiB");
+    }
     Ok(HostSpec {
+        page_cache: ByteCount((page_cache.0 as f64 / shrink) as u64),
         volume_queue: host.volume_queue,
         cores,
         transaction: Nanos((transaction_ms * 1e6) as u64),

@@ -43,6 +43,8 @@ pub(super) struct DatabaseSection {
     pub(super) buffer: Option<ByteCount>,
     pub(super) users: u32,
     pub(super) think: Option<String>,
+    /// Transactions per second that arrive in all; users then do not think.
+    pub(super) rate: Option<f64>,
     #[serde(default)]
     pub(super) choices: BTreeMap<String, String>,
     #[serde(default)]
@@ -113,6 +115,8 @@ pub(super) struct HostSection {
     pub(super) io_us: Option<f64>,
     /// I/Os to one volume under way at most.
     pub(super) volume_queue: Option<u32>,
+    /// Memory in which the operating system keeps pages of the database's files.
+    pub(super) page_cache: Option<ByteCount>,
 }
 
 /// Another database, or a load.

@@ -3,6 +3,7 @@
 mod check;
 mod compare;
 mod load;
+mod predict;
 mod prepare;
 mod report;
 mod run;
@@ -26,6 +27,8 @@ Examples:
       run its transactions for a minute and report
   tier0 bench check --dsn postgres://localhost/bench
       test its consistency, for example after a crash
+  tier0 bench predict my-run.toml --array modelled.toml > prediction.json
+      predict a run before it is done; compare says how wrong it was
   tier0 bench scene ./scene
       array, file system, PostgreSQL, load and check in one directory, then
       removed; as root
@@ -44,7 +47,9 @@ pub(crate) enum Bench {
     Run(Box<run::Run>),
     /// Test the consistency conditions of the order-entry database
     Check(check::Check),
-    /// Compare two reports of runs
+    /// Predict what a run will measure, and seal the prediction
+    Predict(predict::Predict),
+    /// Compare two reports of runs, or a prediction with the run
     Compare(compare::Compare),
     /// Set up array, file system and PostgreSQL in a directory, run, check, and remove all of it
     Scene(Box<scene::Scene>),
@@ -71,6 +76,7 @@ pub(crate) fn run(verb: &Bench, global: &Global) -> Result<(), Failure> {
         Bench::Prepare(prepare) => prepare::run(prepare, global),
         Bench::Run(run) => run::run(run, global),
         Bench::Check(check) => check::run(check, global),
+        Bench::Predict(predict) => predict::run(predict, global),
         Bench::Compare(compare) => compare::run(compare),
         Bench::Scene(scene) => scene::run(scene, global),
     }

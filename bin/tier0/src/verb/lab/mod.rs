@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 
 use clap::Subcommand;
 
-pub(crate) use run::{check_writable, commit};
+pub(crate) use run::{check_writable, commit, failure};
 
 use crate::cli::Global;
 use crate::failure::Failure;

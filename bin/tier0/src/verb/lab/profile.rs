@@ -58,6 +58,8 @@ pub(crate) struct Profile {
 #[derive(Serialize)]
 struct Outcome<'a> {
     target: &'a str,
+    /// What was asked for, in words.
+    requests: String,
     #[serde(flatten)]
     report: &'a ProfileReport,
 }
@@ -80,7 +82,7 @@ pub(crate) fn run(verb: &Profile, global: &Global) -> Result<(), Failure> {
     target.close();
     let (name, report) = (&verb.target.target, profiled?);
     print(&match verb.json {
-        true => json(&Outcome { target: name, report: &report }),
+        true => json(&Outcome { target: name, requests: verb.requests.words(), report: &report }),
         false => format!("{name}\n\n{}", tier0_lab::report::profile(&report, terminal_width())),
     })
 }

@@ -132,7 +132,7 @@ fn write_html(path: &Path, outcome: &StudyOutcome, provenance: &Provenance) -> R
 }
 
 /// What the study says is input; a report that cannot be made or written is not.
-pub(super) fn failure(error: LabError) -> Failure {
+pub(crate) fn failure(error: LabError) -> Failure {
     match error {
         LabError::Write { .. }
         | LabError::Render(_)

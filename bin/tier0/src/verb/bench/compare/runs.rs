@@ -1,37 +1,11 @@
-//! `tier0 bench compare`: two reports of runs, figure by figure.
+//! Two reports of runs, figure by figure.
 
-use std::path::{Path, PathBuf};
-
-use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tier0_bench::run::report::{PerTransaction, RunReport};
 use tier0_bench::run::tally::Quantiles;
 
-use super::report::figure;
-use crate::failure::Failure;
-use crate::output::{align_right, json, print, rendered, table, wrapped};
-
-const EXAMPLES: &str = "\
-Examples:
-  tier0 bench compare before.json after.json
-  tier0 bench compare before.json after.json --json
-
-The files are output of \"tier0 bench run --json\" or \"tier0 bench scene --json\".";
-
-/// Which reports.
-#[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Compare {
-    /// The first report
-    #[arg(value_name = "FIRST.JSON")]
-    first: PathBuf,
-    /// The second report
-    #[arg(value_name = "SECOND.JSON")]
-    second: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
+use super::super::report::figure;
+use crate::output::{align_right, rendered, table, wrapped};
 
 /// A figure of both.
 #[derive(Serialize)]
@@ -52,40 +26,16 @@ struct Setting {
     second: String,
 }
 
+/// Two runs.
 #[derive(Serialize)]
-struct Comparison {
+pub(super) struct Comparison {
     settings: Vec<Setting>,
     figures: Vec<Figure>,
 }
 
-/// A file: a report, or what a scene prints, which has one.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Form {
-    Run(Box<RunReport>),
-    Scene { run: Box<RunReport> },
-}
-
-/// Compares.
-pub(crate) fn run(verb: &Compare) -> Result<(), Failure> {
-    let (first, second) = (read(&verb.first)?, read(&verb.second)?);
-    let comparison = Comparison { settings: settings(&first, &second), figures: figures(&first, &second) };
-    print(&match verb.json {
-        true => json(&comparison),
-        false => text(&comparison),
-    })
-}
-
-fn read(path: &Path) -> Result<RunReport, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::Input(format!("cannot read {shown}: {error}; check that it exists and may be read"))
-    })?;
-    match serde_json::from_str(&text) {
-        Ok(Form::Run(report) | Form::Scene { run: report }) => Ok(*report),
-        Err(error) => Err(Failure::Input(format!(
-            "{shown} is no report of \"tier0 bench run --json\" or \"tier0 bench scene --json\" of this version ({error}); run it again"
-        ))),
+impl Comparison {
+    pub(super) fn of(first: &RunReport, second: &RunReport) -> Comparison {
+        Comparison { settings: settings(first, second), figures: figures(first, second) }
     }
 }
 
@@ -145,7 +95,7 @@ fn figures(first: &RunReport, second: &RunReport) -> Vec<Figure> {
     all
 }
 
-fn text(comparison: &Comparison) -> String {
+pub(super) fn text(comparison: &Comparison) -> String {
     let mut rows = table(&["figure", "first", "second", "second / first"]);
     let told = |value: Option<f64>| value.map_or("not measured".to_owned(), figure);
     for one in &comparison.figures {

@@ -1,0 +1,173 @@
+//! An array on four files, served as they are or behind disk models, with a file system and PostgreSQL on it.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tier0_programs::memory::MemoryGroup;
+use tier0_programs::mount::Mounted;
+use tier0_programs::postgres::{Cluster, Postmaster};
+
+use super::Extent;
+use crate::bench::{served, write};
+use crate::error::BenchError;
+use crate::server::{Address, Server, tier0};
+
+/// The modelled disks, in the catalogue.
+const DISK: &str = "sas-15k-146gb-sff";
+const DISKS: u32 = 4;
+/// Room of the sparse files, more than the models have.
+const DISK_FILE: &str = "150GB";
+/// A warehouse and what it grows, PostgreSQL's log, the profiled file, the file system's own.
+const WAREHOUSE_MIB: u32 = 200;
+const VOLUME_MORE_MIB: u32 = 6144;
+
+/// What the drives are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Drives {
+    /// Files, as fast as those are.
+    Files,
+    /// The same behind models, against the wall clock.
+    Modelled,
+}
+
+impl Drives {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Drives::Files => "plain files",
+            Drives::Modelled => "modelled disks",
+        }
+    }
+}
+
+/// What stands in descriptions.
+pub(super) fn describe() -> String {
+    format!("{DISKS} drives in RAID 10, as plain files and as {DISK}; the array's read cache is off")
+}
+
+/// The array file. Reads of the volume go past the array's memory, so that its drives are what answers.
+fn text(drives: Drives, warehouses: u32) -> String {
+    let model = match drives {
+        Drives::Files => String::new(),
+        Drives::Modelled => format!("model = \"{DISK}\"\n"),
+    };
+    format!(
+        "[array]\nname = \"databases\"\ncores = 1\nmemory = \"128MiB\"\n\
+         [[drive]]\nname = \"disk{{n}}\"\ncount = {DISKS}\npath = \"disk{{n}}.img\"\nsize = \"{DISK_FILE}\"\nclass = \"disk\"\n{model}\
+         [[pool]]\nname = \"pool0\"\nraid = \"raid10\"\nset_size = {DISKS}\n\
+         [[volume]]\nname = \"lun0\"\nsize = \"{}MiB\"\nread_cache = false\n\
+         [nbd]\nlisten = [\"unix:s\"]\n",
+        warehouses * WAREHOUSE_MIB + VOLUME_MORE_MIB
+    )
+}
+
+/// The directory of everything.
+pub(super) struct Site {
+    directory: TempDir,
+}
+
+impl Site {
+    /// Creates the array.
+    pub(super) fn create(program: &Path, place: Option<&Path>, warehouses: u32) -> Result<Site, BenchError> {
+        let beside = program.parent().expect("a program lies in a directory");
+        let directory = tempfile::tempdir_in(place.unwrap_or(beside))
+            .map_err(BenchError::system("no directory for the drives can be made; name one with --dir"))?;
+        // PostgreSQL's user has to reach its socket and the mount point.
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))
+            .map_err(BenchError::system("the directory cannot be opened to others"))?;
+        let site = Site { directory };
+        for drives in [Drives::Files, Drives::Modelled] {
+            write(&site.array(drives), &text(drives, warehouses))?;
+        }
+        served::create(program, &site.array(Drives::Modelled))?;
+        Ok(site)
+    }
+
+    /// A file of it.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The array file.
+    pub(super) fn array(&self, drives: Drives) -> PathBuf {
+        self.path(match drives {
+            Drives::Files => "plain.toml",
+            Drives::Modelled => "array.toml",
+        })
+    }
+}
+
+/// All that runs for a database. Dropping it ends it, the database first.
+pub(super) struct Stack {
+    postmaster: Postmaster,
+    pub(super) cluster: Cluster,
+    mounted: Mounted,
+    pub(super) array: PathBuf,
+    server: Server,
+}
+
+impl Stack {
+    pub(super) fn start(
+        program: &Path,
+        site: &Site,
+        group: &MemoryGroup,
+        extent: &Extent,
+        drives: Drives,
+        is_new: bool,
+    ) -> Result<Stack, BenchError> {
+        let array = site.array(drives);
+        let server = tier0(program, &array, &Address::Unix(site.path("s")))?;
+        let mounted = Mounted::past_the_page_cache(site.directory.path(), &server.uri(), is_new)?;
+        let cluster = Cluster::of(mounted.point(), site.directory.path())?;
+        if is_new {
+            cluster.create()?;
+        }
+        let settings = [
+            format!("shared_buffers={}MB", extent.buffers_mib),
+            format!("max_connections={}", extent.users + 20),
+            "max_wal_size=1GB".to_owned(),
+            "checkpoint_timeout=5min".to_owned(),
+            "track_io_timing=on".to_owned(),
+        ];
+        let postmaster = group.holding(|| cluster.start_with(&settings))?;
+        Ok(Stack { postmaster, cluster, mounted, array, server })
+    }
+
+    /// A place on its file system.
+    pub(super) fn on_volume(&self, name: &str) -> PathBuf {
+        self.mounted.point().join(name)
+    }
+
+    /// Ends it so that nothing is lost.
+    pub(super) fn stop(self) -> Result<(), BenchError> {
+        self.postmaster.stop()?;
+        self.mounted.unmount()?;
+        // All is in the write log or in its slots: nothing is lost by an end at once.
+        drop(self.server);
+        Ok(())
+    }
+
+    /// Ends it at once, the array first: in order, slow disks would have the last checkpoint take minutes.
+    pub(super) fn kill(self) -> Result<(), BenchError> {
+        drop(self.server);
+        self.postmaster.kill()?;
+        Ok(self.mounted.abandon()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tier0_description::Description;
+
+    use super::*;
+
+    #[test]
+    fn both_array_files_are_sound() {
+        for drives in [Drives::Files, Drives::Modelled] {
+            let text = text(drives, 10);
+            let found =
+                Description::parse(&text, "array.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert_eq!(found.drives.iter().all(|drive| drive.model.is_some()), drives == Drives::Modelled);
+        }
+    }
+}
