@@ -2,8 +2,13 @@
 
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, civil, tz};
 
-/// Reads a UTC time, or a duration, which `from_now` adds to now or takes from it; `None` if the text is neither.
+/// Now, by the calendar.
 #[expect(clippy::disallowed_methods, reason = "the time of people, not the engine's")]
+pub(crate) fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// Reads a UTC time, or a duration, which `from_now` adds to now or takes from it; `None` if the text is neither.
 pub(crate) fn moment(
     text: &str,
     from_now: impl FnOnce(Timestamp, SignedDuration) -> Option<Timestamp>,
@@ -16,5 +21,5 @@ pub(crate) fn moment(
     }
     let span: Span = text.parse().ok()?;
     let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
-    from_now(Timestamp::now(), duration.abs())
+    from_now(now(), duration.abs())
 }

@@ -85,7 +85,7 @@ fn parse(text: &str) -> (Vec<Range<u64>>, u64) {
             continue;
         };
         let Ok(length) = length.parse::<u64>() else { continue };
-        let flags = columns.last().unwrap_or_default();
+        let flags = columns.next_back().unwrap_or_default();
         let first = physical.split("..").next().and_then(|first| first.trim().parse::<u64>().ok());
         match first.filter(|_| !UNPLACED.iter().any(|flag| flags.contains(flag))) {
             Some(first) => found.push(first * SECTOR..(first + length) * SECTOR),

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use jiff::Timestamp;
 use tier0_lab::predict::{MemoryRun, Prediction, RunPlan, RunStorage, StorageProfile};
 
 use super::compare::read_run;
@@ -12,6 +11,7 @@ use crate::cli::Global;
 use crate::driving::live_line;
 use crate::failure::Failure;
 use crate::logging;
+use crate::moment;
 use crate::output::{json, print};
 use crate::verb::lab::{commit, failure};
 
@@ -69,7 +69,7 @@ pub(crate) fn run(verb: &Predict, global: &Global) -> Result<(), Failure> {
     let plan = plan.map_err(failure)?;
     let bar = live_line(global.quiet == 0);
     bar.set_message("simulating the run");
-    let prediction = plan.predict(Timestamp::now().to_string(), program());
+    let prediction = plan.predict(moment::now().to_string(), program());
     bar.finish_and_clear();
     let prediction = prediction.map_err(failure)?;
     if global.quiet == 0 {
