@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tier0_programs::memory::MemoryGroup;
 use tier0_programs::{mount, postgres, tools};
 
-use self::host::Host;
+use self::host::{Host, ProcessorGroup};
 use self::site::{Drives, Site, Stack};
 use super::hybrid::load_average;
 use super::table;
@@ -129,6 +129,7 @@ struct Bench {
     pub(super) site: Site,
     pub(super) keep: PathBuf,
     pub(super) group: MemoryGroup,
+    pub(super) processors: ProcessorGroup,
     pub(super) interrupt: Interrupt,
 }
 
@@ -157,7 +158,8 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
             "this system has no control groups of memory to limit the page cache".into(),
         ));
     }
-    let bench = Bench { program, extent, site, keep, group, interrupt };
+    let processors = ProcessorGroup::enter()?;
+    let bench = Bench { program, extent, site, keep, group, processors, interrupt };
     let done = bench.run();
     // Ctrl-C ends what the terminal's other processes do too, and their words would say nothing.
     bench.interrupt.check()?;
