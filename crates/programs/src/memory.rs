@@ -65,20 +65,13 @@ impl MemoryGroup {
             .map_err(ProgramError::system(format!("{file} of {} cannot be set", group.display())))
     }
 
-    /// What its processes take beside pages of files and shared memory, the kernel's own for them included, bytes; none where
-    /// that cannot be read.
+    /// What its processes take beside pages of files and shared memory, bytes; none where that cannot be read. Memory of the
+    /// kernel is not in it: most of that is given back when memory is short.
     pub fn process_bytes(&self) -> Option<u64> {
         let places = self.places.as_ref()?;
         let stat = std::fs::read_to_string(places.group.join("memory.stat")).ok()?;
-        match field(&stat, "kernel") {
-            Some(kernel) => Some(field(&stat, "anon")? + kernel),
-            // Version 1 counts the kernel's in a file of its own.
-            None => {
-                let kernel = std::fs::read_to_string(places.group.join("memory.kmem.usage_in_bytes"));
-                let kernel = kernel.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-                Some(field(&stat, "total_rss").or_else(|| field(&stat, "anon"))? + kernel)
-            }
-        }
+        // The name in version 2, then that in version 1.
+        field(&stat, "anon").or_else(|| field(&stat, "total_rss"))
     }
 
     /// Starts what is to live in it: children belong to their parent's group.

@@ -204,7 +204,9 @@ fn what_cannot_be_predicted_says_why() {
         let wrong = file(at, name, &RUN.replace(from, to));
         predict(&[text(&wrong), "--profile", text(&storage)], words);
     };
-    wrong("a.toml", "order-entry", "brokerage", &["a.toml", "order-entry"]);
+    let brokerage = RUN.replace("order-entry", "brokerage").replace("choices = { item = \"uniform\" }\n", "");
+    let brokerage = file(at, "a.toml", &brokerage);
+    predict(&[text(&brokerage), "--profile", text(&storage)], &["a.toml", "only \"order-entry\" can be run"]);
     wrong(
         "b.toml",
         "users = 4",

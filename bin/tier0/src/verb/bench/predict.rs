@@ -32,8 +32,8 @@ also printed to stderr. See docs/bench.md.";
 
 /// A file to begin with.
 const EXAMPLE: &str = include_str!("../../../../../studies/predict-example.toml");
-/// Array reads of a transaction above which a run was not in memory: a read of fifty transactions.
-const MEMORY_READS_MAX: f64 = 0.02;
+/// Array reads of a transaction above which a run was not in memory.
+const MEMORY_READS_MAX: f64 = 0.1;
 
 /// What to predict.
 #[derive(Args, Debug)]

@@ -181,6 +181,8 @@ fn on_database(verb: &Scene, place: &Place, mounted: &Mounted, watch: Watch<'_>)
         "max_wal_size=1GB".to_owned(),
         "checkpoint_timeout=5min".to_owned(),
         "log_checkpoints=on".to_owned(),
+        // A vacuum would take 64 MB, more than the control group may leave.
+        "autovacuum_work_mem=4MB".to_owned(),
         "track_io_timing=on".to_owned(),
     ];
     let memory = MemoryGroup::new()?;
