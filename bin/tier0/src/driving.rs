@@ -46,6 +46,14 @@ pub(crate) fn live_line(show: bool) -> ProgressBar {
     bar
 }
 
+/// Says a step of long work: on the live line, and where stderr is no terminal as a line of its own, unless `show` is false.
+pub(crate) fn tell_step(bar: &ProgressBar, show: bool, text: String) {
+    if show && bar.is_hidden() {
+        crate::logging::say(&text);
+    }
+    bar.set_message(text);
+}
+
 /// Plans the load on `target` and runs it to its end, or until a signal comes. `listener` is told after every `every`.
 pub(crate) async fn drive<T: BlockTarget + 'static>(
     world: &World,

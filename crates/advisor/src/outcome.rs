@@ -76,6 +76,11 @@ pub fn check(plan: &Plan, after: Before, advice: &Advice) -> Checked {
 fn answer(checked: &Checked) -> Vec<String> {
     let percent = |gain: f64| format!("{:+.0} %", gain * 100.0);
     let mut lines = Vec::new();
+    if checked.before == checked.after && checked.before.transactions_s.is_some() {
+        lines.push(
+            "These are the reports that the plan was made from; give those of a later time.".to_owned(),
+        );
+    }
     match (checked.predicted, checked.measured) {
         (Some(predicted), Some(measured)) => {
             let verdict = match checked.within {
@@ -100,6 +105,11 @@ fn answer(checked: &Checked) -> Vec<String> {
              collect\", Perfmon with Transactions/sec, or AWR."
                 .to_owned(),
         ),
+    }
+    let busy = checked.after.busy.filter(|busy| *busy >= 0.95 && checked.within == Some(false));
+    if let Some(busy) = busy {
+        lines
+            .push(format!("The processors are {:.0} % busy now: they limit, and not storage.", busy * 100.0));
     }
     let unmoved = checked.objects.iter().filter(|object| {
         matches!((object.ms_before, object.ms_after), (Some(before), Some(after)) if after > 0.7 * before)

@@ -177,6 +177,11 @@ fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
+/// A name in a comment, which ends with its line.
+fn in_comment(name: &str) -> String {
+    name.replace(char::is_control, " ")
+}
+
 /// A name in the brackets of SQL Server.
 fn bracketed(name: &str) -> String {
     format!("[{}]", name.replace(']', "]]"))
@@ -215,7 +220,7 @@ fn oracle(row: &Ranked, target: &Target) -> Vec<String> {
         }
         (Level::Segment, _, None) => vec![
             format!("alter table {name} move tablespace {space};"),
-            format!("-- then rebuild the indexes of {name}"),
+            format!("-- then rebuild the indexes of {}", in_comment(&name)),
         ],
         (Level::File, ..) => match (&row.path, &target.directory) {
             (Some(path), Some(directory)) => vec![format!(
@@ -241,9 +246,9 @@ fn sql_server(row: &Ranked, target: &Target) -> Vec<String> {
             text(&row.own_name),
             text(&to)
         ),
-        format!(
+        in_comment(&format!(
             "-- then: alter database {database} set offline; move the file; alter database {database} set online;"
-        ),
+        )),
     ]
 }
 
@@ -307,7 +312,10 @@ mod tests {
             statements(&of, &target),
             ["alter table \"app\".\"t\"\"; drop table x; --\" set tablespace \"f\"\"x\";"]
         );
-        let file = row(Format::VirtualFileStats, Level::File, Kind::Data, "a'b", Some("D:\\a.ndf"));
+        let mut file = row(Format::VirtualFileStats, Level::File, Kind::Data, "a'b", Some("D:\\a.ndf"));
         assert!(statements(&file, &target)[0].contains("N'a''b'"));
+        file.database = "or]d\nshutdown --".to_owned();
+        let comment = &statements(&file, &target)[1];
+        assert!(comment.starts_with("-- then") && !comment.contains('\n'), "{comment}");
     }
 }

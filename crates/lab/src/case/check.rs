@@ -55,6 +55,7 @@ fn checked(name: &str, mut table: toml::Table) -> Result<Case, String> {
     let is_tiered = system.volumes.iter().any(VolumeDescription::is_tiered);
     let shrunk = Shrunk::of(&file.run, &mut system)?;
     let main = database(&file.database, &file.host, shrunk.factor, &system)?;
+    shrunk.check(&main.spec, &system)?;
     let counted = match &file.run.counted {
         Some(on) => places_of("run.counted", on, &system)?,
         None => (0..system.volumes.len()).collect(),

@@ -35,6 +35,7 @@ mod shrink;
 mod tests;
 
 use tier0_catalog::{ArrayParameters, Catalog, SourceKind, UnknownEntry};
+use tier0_database::layout::{Layout, Scale};
 use tier0_database::run::{DatabaseReport, DatabaseSpec, RunLength};
 use tier0_database::storage::{Placement, VolumeIo};
 use tier0_description::Description;
@@ -118,6 +119,14 @@ impl Case {
         });
         let drives = self.system.drives.iter().filter_map(|drive| drive.model.clone());
         array.chain(drives).collect()
+    }
+
+    /// Bytes of each object of its database where it is simulated whole, in their order.
+    pub(crate) fn whole_bytes(&self) -> Vec<u64> {
+        let DatabaseSpec { workload, engine, scale, .. } = &self.database;
+        let whole = Scale { units: scale.units * self.shrunk.factor, ..scale.clone() };
+        let layout = Layout::new(workload, engine, &whole);
+        layout.objects.iter().map(|object| object.pages * layout.page.0).collect()
     }
 
     /// The numbers of all workloads and engines: the entry's id, the number's name, its kind and source.

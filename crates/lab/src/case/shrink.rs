@@ -8,13 +8,25 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use tier0_catalog::{Catalog, DriveSpec, VaryError};
+use tier0_database::layout::Layout;
+use tier0_database::run::DatabaseSpec;
 use tier0_description::{Description, VolumeDescription};
-use tier0_units::ByteCount;
+use tier0_units::{ByteCount, SectorCount};
 
 use super::file::RunSection;
 
 /// The largest factor.
 const MOST: f64 = 1000.0;
+
+/// The least endurance that the catalogue takes.
+const ENDURANCE_LEAST_PB: f64 = 0.05;
+
+/// Memory of an array that says none, and its share for dirty pages.
+const MEMORY: ByteCount = ByteCount::mib(320);
+const DIRTY_SHARE: f64 = 0.7;
+/// The write cache is not made smaller, because the rate of writes is not. Where it would hold more than this share of the smaller
+/// database, it would absorb writes that the whole one's drives get.
+const DIRTY_MOST: f64 = 0.05;
 
 /// How much smaller a case is.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,14 +60,37 @@ impl Shrunk {
         }
     }
 
+    /// Refuses a database that is so small that the array's write cache changes what it does; the error is the fact and the remedy.
+    pub(super) fn check(&self, database: &DatabaseSpec, system: &Description) -> Result<(), String> {
+        if self.factor <= 1.0 {
+            return Ok(());
+        }
+        let bytes = Layout::new(&database.workload, &database.engine, &database.scale).bytes();
+        let memory = ByteCount((system.memory.unwrap_or(MEMORY).0 as f64 * DIRTY_SHARE) as u64);
+        let dirty = |log: Option<u64>| log.map_or(memory, |sectors| SectorCount(sectors).bytes().min(memory));
+        let most = system.pools.iter().filter(|pool| pool.log).map(|pool| dirty(pool.log_sectors)).max();
+        let share = most.unwrap_or_default().0 as f64 / bytes.0 as f64;
+        match share <= DIRTY_MOST {
+            true => Ok(()),
+            false => Err(format!(
+                "run.shrink: the write cache holds up to {}, {:.0} % of a database of {} at one part in {}, and would absorb its \
+                 writes; use a smaller factor, or a smaller log (system.pool.log)",
+                most.unwrap_or_default(),
+                share * 100.0,
+                bytes,
+                self.factor
+            )),
+        }
+    }
+
     /// The catalogue with smaller drives in fast groups.
     pub(super) fn catalog<'a>(&self, whole: &'a Catalog) -> Result<Cow<'a, Catalog>, VaryError> {
         let mut catalog = Cow::Borrowed(whole);
         for model in self.models.iter().filter(|_| self.factor > 1.0) {
             if let DriveSpec::Flash(flash) = catalog.drive_by_reference(model)? {
                 let number = &flash.parameters;
-                // The endurance first: a smaller drive could not have the whole one's.
-                let endurance = number.endurance_pb.value / self.factor;
+                // The endurance first: a smaller drive could not have the whole one's. Below its range nothing depends on it.
+                let endurance = (number.endurance_pb.value / self.factor).max(ENDURANCE_LEAST_PB);
                 let capacity = number.capacity_gb.value / self.factor;
                 let smaller = catalog.varied(model, "endurance_pb", endurance)?;
                 catalog = Cow::Owned(smaller.varied(model, "capacity_gb", capacity)?);

@@ -86,6 +86,7 @@ volume = [{ name = "data", group = "disk", size = "40GiB", place = "auto" }]
 memory = "2GiB"
 [[system.pool]]
 name = "pool0"
+log = "32MiB"
 flash_cache = "40GiB"
 flash_cache_drives = ["cache"]
 group = [
@@ -151,4 +152,17 @@ fn drives_are_counted_with_their_watts_and_rack_units() {
     assert!((3.0..=8.6).contains(&hardware.drive_watts), "{hardware:?}");
     let framed = measured(&TWO.replace("[system]", "[front_end]\nmodel = \"msa2040\"\n\n[system]"));
     assert_eq!(framed.hardware.rack_units, Some(2));
+}
+
+/// One of them could not: a drive at one part in 194 had less endurance than the catalogue takes.
+#[test]
+fn every_case_of_the_embedded_studies_can_be_made_as_small_as_it_says() {
+    let whole = Catalog::embedded();
+    for summary in crate::study::list() {
+        let study = crate::study::embedded(&summary.id).expect("it was listed");
+        for configuration in &study.cases {
+            let smaller = configuration.case.shrunk.catalog(&whole);
+            assert!(smaller.is_ok(), "{}: {}: {:?}", study.id, configuration.id, smaller.err());
+        }
+    }
 }

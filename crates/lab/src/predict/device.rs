@@ -44,6 +44,12 @@ impl StorageProfile {
     pub(super) fn check(&self) -> Result<(), String> {
         let probes = &self.found.probes;
         let good = |ms: f64| ms.is_finite() && ms > 0.0;
+        if let Some(requests) = self.requests.as_ref().filter(|requests| !requests.contains("durable writes"))
+        {
+            return Err(format!(
+                "the profile has {requests}: the log waits for durable writes; run \"tier0 lab profile\" with --durable"
+            ));
+        }
         match probes.first() {
             None => Err("the profile has no probes; run \"tier0 lab profile\" again".into()),
             Some(first) if first.outstanding != 1 => {

@@ -58,6 +58,12 @@ impl RunSettings {
             format!("{}={:.2}", kind.name, own.map_or(0.0, |own| own.share) * 100.0)
         });
         let mix: Vec<String> = mix.collect();
+        if database.scale.units.fract() != 0.0 {
+            return Err(format!(
+                "database.scale: {} is no number of warehouses; use a whole one",
+                database.scale.units
+            ));
+        }
         Ok(RunSettings {
             warehouses: database.scale.units.round() as u32,
             users: database.users,

@@ -196,6 +196,13 @@ impl RunPlan {
         if case.database.workload.id != WORKLOAD {
             return Err(wrong(format!("database.workload: only {WORKLOAD:?} can be run; use that")).into());
         }
+        if case.shrunk.factor > 1.0 {
+            let fact = "run.shrink: a prediction is of the whole run; leave it out";
+            return Err(wrong(fact.to_owned()).into());
+        }
+        if let Some(database) = table.get("database").and_then(Value::as_table) {
+            runnable(database).map_err(wrong)?;
+        }
         if let Some(bytes) = memory_run.and_then(|run| run.wal_bytes) {
             let per_change = bytes / changes(&case.database).max(1e-9);
             let settings = [("log_per_change".to_owned(), per_change)].into();
@@ -240,6 +247,31 @@ impl RunPlan {
         };
         let sha256 = seal::hash(&unsealed.to_json());
         Ok(Prediction { sha256, ..unsealed })
+    }
+}
+
+/// Refuses what `tier0 bench run` cannot do; the error is the field, the fact and the remedy.
+fn runnable(database: &Table) -> Result<(), String> {
+    if let Some(field) = ["keys", "grown", "size"].into_iter().find(|field| database.contains_key(*field)) {
+        return Err(format!(
+            "database.{field}: \"tier0 bench prepare\" loads no such database; leave it out"
+        ));
+    }
+    let choices = database.get("choices").and_then(Value::as_table);
+    if let Some(choice) =
+        choices.and_then(|all| all.keys().find(|name| !["item", "warehouse"].contains(&name.as_str())))
+    {
+        return Err(format!(
+            "database.choices.{choice}: \"tier0 bench run\" has no such option; leave it out"
+        ));
+    }
+    let item = choices.and_then(|all| all.get("item")).and_then(Value::as_str);
+    match item.is_none_or(|law| law == "uniform" || law.starts_with("nurand")) {
+        true => Ok(()),
+        false => Err(
+            "database.choices.item: a run has \"uniform\" items or, without it, those of the specification"
+                .into(),
+        ),
     }
 }
 

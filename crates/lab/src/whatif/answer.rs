@@ -106,5 +106,26 @@ pub fn answer(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<String> {
             limit_of(case, report).words(),
         ));
     }
+    lines.extend(beside(whatif, reports));
     lines
+}
+
+/// What the databases beside do in each case, a sentence for each of them.
+fn beside(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<String> {
+    let named: Vec<(&str, &CaseReport)> =
+        whatif.cases.iter().map(|case| case.name.as_str()).zip(reports).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in named.iter().flat_map(|(_, report)| &report.beside) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let of = |name: &str| {
+        let figures = named.iter().filter_map(|(case, report)| {
+            let (_, found) = report.beside.iter().find(|(known, _)| known == name)?;
+            Some(format!("{case} {} at {} ms", format_number(found.per_s), format_number(found.response_ms)))
+        });
+        format!("Beside it {name}, transactions per second: {}.", figures.collect::<Vec<_>>().join("; "))
+    };
+    names.into_iter().map(of).collect()
 }

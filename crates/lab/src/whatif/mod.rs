@@ -13,12 +13,13 @@ use std::path::Path;
 use serde::Serialize;
 use thiserror::Error;
 use tier0_catalog::{Catalog, SourceKind};
-use tier0_database::run::ObjectReport;
+use tier0_database::run::{DatabaseReport, ObjectReport};
 use toml::{Table, Value};
 
 use crate::LabError;
 use crate::case::{Case, CaseReport, lay_over};
 use crate::grid::each;
+use crate::path::UsageRow;
 use crate::report::parameters;
 use search::DriveSearch;
 
@@ -211,8 +212,30 @@ pub struct CaseFigures {
     pub limit: String,
     /// How busy each resource of the array was.
     pub busy: Vec<(String, f64)>,
+    /// The databases beside it.
+    pub beside: Vec<BesideFigures>,
     /// The database's tables and indexes.
     pub objects: Vec<ObjectFigures>,
+}
+
+/// A database beside that of a case, as `--json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct BesideFigures {
+    /// Its name.
+    pub name: String,
+    /// Transactions of all kinds per second.
+    pub tps: f64,
+    /// Mean response time, milliseconds.
+    pub response_ms: f64,
+    /// The share of its host's cores that was used.
+    pub cpu: f64,
+}
+
+impl BesideFigures {
+    fn of(name: &str, report: &DatabaseReport) -> BesideFigures {
+        let DatabaseReport { per_s, response_ms, cpu, .. } = report;
+        BesideFigures { name: name.to_owned(), tps: *per_s, response_ms: *response_ms, cpu: *cpu }
+    }
 }
 
 /// A table or an index of a case, as `--json` prints it.
@@ -238,11 +261,11 @@ pub fn figures(whatif: &WhatIf, reports: &[CaseReport]) -> Vec<CaseFigures> {
 }
 
 impl ObjectFigures {
-    /// The figures of an object that is simulated at one part in `shrink`.
-    fn of(object: &ObjectReport, shrink: f64) -> ObjectFigures {
+    /// The figures of an object that has so many bytes where it is simulated whole.
+    fn of(object: &ObjectReport, bytes: u64) -> ObjectFigures {
         ObjectFigures {
             name: object.name.clone(),
-            bytes: (object.bytes.0 as f64 * shrink) as u64,
+            bytes,
             reads_per_transaction: object.reads,
             writes_per_transaction: object.writes,
             read_ms: object.read_ms,
@@ -255,6 +278,9 @@ impl CaseFigures {
     pub(crate) fn of(name: &str, case: &Case, report: &CaseReport, base: f64) -> CaseFigures {
         let database = &report.database;
         let workload = &case.database.workload;
+        // Without a front end nothing but drives is modelled.
+        let is_modelled = |row: &&UsageRow| case.front_end.is_some() || row.resource.ends_with("drives");
+        let rows = report.usage.rows.iter().filter(is_modelled);
         CaseFigures {
             name: name.to_owned(),
             tps: database.per_s,
@@ -279,11 +305,13 @@ impl CaseFigures {
             drive_watts: report.hardware.drive_watts,
             rack_units: report.hardware.rack_units,
             limit: limit_of(case, report).words(),
-            busy: report.usage.rows.iter().map(|row| (row.resource.clone(), row.busy)).collect(),
+            busy: rows.map(|row| (row.resource.clone(), row.busy)).collect(),
+            beside: report.beside.iter().map(|(name, report)| BesideFigures::of(name, report)).collect(),
             objects: database
                 .objects
                 .iter()
-                .map(|object| ObjectFigures::of(object, case.shrunk.factor))
+                .zip(case.whole_bytes())
+                .map(|(object, bytes)| ObjectFigures::of(object, bytes))
                 .collect(),
         }
     }

@@ -14,7 +14,7 @@ use super::pinning::{Pinning, pin};
 use super::postgres::{Server, Settings};
 use crate::cli::Global;
 use crate::consent;
-use crate::driving::live_line;
+use crate::driving::{live_line, tell_step};
 use crate::failure::Failure;
 use crate::output::print;
 
@@ -39,7 +39,7 @@ Moving a table copies it and locks it meanwhile; with --pin hosts go on working.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Apply {
-    /// The plan, as \"tier0 advise plan\" prints it
+    /// The plan, as "tier0 advise plan" prints it
     #[arg(value_name = "PLAN.JSON")]
     plan: PathBuf,
     /// The database, as key=value pairs or postgresql://
@@ -92,6 +92,7 @@ pub(super) fn run(verb: &Apply, global: &Global) -> Result<(), Failure> {
         .map_err(|error| Failure::Run(format!("cannot start: {error}; check the limits of this process")))?;
     if let (Some(array), Some(volume)) = (&verb.array, &verb.volume) {
         let pinning = Pinning {
+            plan: &verb.plan,
             array,
             volume,
             offset: verb.offset.map(|offset| offset.0),
@@ -126,26 +127,34 @@ async fn move_all(
         )));
     }
     let mut open = Vec::new();
-    let mut skipped = 0;
+    let (mut skipped, mut bytes) = (0, 0.0);
     for one in moves {
-        let located = server.located(one).await.map_err(Failure::Input)?;
-        match located.tablespace == *tablespace {
-            true => skipped += 1,
-            false => open.push(*one),
+        let Some(located) = server.located(one).await.map_err(Failure::Run)? else {
+            return Err(Failure::Input(format!(
+                "{} is not in this database; connect to the database of the plan, or make the plan again",
+                one.object
+            )));
+        };
+        if located.tablespace == *tablespace {
+            skipped += 1;
+        } else {
+            open.push(*one);
+            bytes += located.bytes;
         }
     }
-    let bytes = ByteCount(open.iter().map(|one| one.bytes).sum::<f64>() as u64);
     if !open.is_empty() {
         let consequence = format!(
-            "{} of {bytes:#} are copied to tablespace {tablespace:?}, and each is locked meanwhile",
-            tier0_units::counted(open.len() as u64, "object")
+            "in database {:?}, {} of {} are copied to tablespace {tablespace:?}, and each is locked meanwhile",
+            server.database().await.map_err(Failure::Run)?,
+            tier0_units::counted(open.len() as u64, "object"),
+            ByteCount((bytes as u64).next_multiple_of(1 << 20)),
         );
         consent::obtain(&consequence, verb.yes)?;
     }
     let lock_timeout = Duration::try_from(verb.lock_timeout).unwrap_or(Duration::from_secs(10));
     let bar = live_line(global.quiet == 0);
     for (done, one) in open.iter().enumerate() {
-        bar.set_message(format!("{} of {}: {}", done + 1, open.len(), one.object));
+        tell_step(&bar, global.quiet == 0, format!("moving {} of {}: {}", done + 1, open.len(), one.object));
         if let Err(fact) = server.move_to(one, tablespace, lock_timeout).await {
             bar.finish_and_clear();
             return Err(Failure::Run(format!(

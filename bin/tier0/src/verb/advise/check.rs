@@ -26,7 +26,7 @@ transactions per second; users with think times or a fixed rate have none.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Check {
-    /// The plan, as \"tier0 advise plan\" prints it
+    /// The plan, as "tier0 advise plan" prints it
     #[arg(value_name = "PLAN.JSON")]
     plan: PathBuf,
     /// Reports of the time after the plan was carried out

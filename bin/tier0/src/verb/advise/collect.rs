@@ -98,7 +98,8 @@ pub(super) fn run(verb: &Collect, global: &Global) -> Result<(), Failure> {
                     tracing::warn!("{fact}; trying again at the next sample");
                 }
             }
-            if tokio::time::Instant::now() + positive(verb.every) > end {
+            // The first sample is at 0, the last at the end.
+            if tokio::time::Instant::now() + positive(verb.every) / 2 > end {
                 return Ok((written, failed));
             }
         }

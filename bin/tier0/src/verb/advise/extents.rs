@@ -17,8 +17,8 @@ const UNPLACED: [&str; 4] = ["inline", "unknown_loc", "delalloc", "encoded"];
 pub(super) struct Below {
     /// Where the file system's device begins on the volume, bytes.
     pub(super) start: u64,
-    /// How long it is, bytes.
-    pub(super) bytes: u64,
+    /// How long the whole device is, with all its partitions, bytes.
+    pub(super) device_bytes: u64,
 }
 
 /// The device on which a file lies. With `offset` the administrator says where it begins on the volume.
@@ -31,7 +31,9 @@ pub(super) fn below(file: &Path, offset: Option<u64>) -> Result<Below, String> {
     let sys = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
     let number =
         |name: &str| -> Option<u64> { std::fs::read_to_string(sys.join(name)).ok()?.trim().parse().ok() };
-    let Some(sectors) = number("size").filter(|_| major != 0) else {
+    // A partition is a directory in that of its disk.
+    let whole = if sys.join("partition").exists() { number("../size") } else { number("size") };
+    let Some(sectors) = whole.filter(|_| major != 0) else {
         return Err(format!(
             "{shown} lies on a file system without a block device of its own; pin its volume as a whole (tier0 volume pin), or \
              move tables by tablespace (without --pin)"
@@ -39,9 +41,9 @@ pub(super) fn below(file: &Path, offset: Option<u64>) -> Result<Below, String> {
     };
     let start = match offset {
         Some(offset) => offset,
-        None if sys.join("dm").exists() => {
+        None if has_devices_below(&sys) => {
             return Err(format!(
-                "{shown} lies on a device-mapper device (LVM, encryption), whose blocks may lie anywhere on the volume; if it is \
+                "{shown} lies on a device that is made of others (LVM, encryption, md, bcache), whose blocks may lie anywhere on the volume; if it is \
                  one linear piece, say where it begins (--offset)"
             ));
         }
@@ -52,7 +54,13 @@ pub(super) fn below(file: &Path, offset: Option<u64>) -> Result<Below, String> {
             partition + looped
         }
     };
-    Ok(Below { start, bytes: sectors * SECTOR })
+    Ok(Below { start, device_bytes: sectors * SECTOR })
+}
+
+/// Whether the kernel makes a device of others.
+fn has_devices_below(sys: &Path) -> bool {
+    let of_disk = ["slaves", "../slaves"].map(|name| std::fs::read_dir(sys.join(name)));
+    of_disk.into_iter().flatten().flatten().next().is_some()
 }
 
 /// The pieces of a file on its device, in bytes, and bytes that have no place there yet.
@@ -151,7 +159,7 @@ mod tests {
         let file = directory.path().join("f");
         std::fs::write(&file, vec![1_u8; 1 << 16]).expect("a file");
         match below(&file, None) {
-            Ok(below) => assert!(below.bytes > 0),
+            Ok(below) => assert!(below.device_bytes > 0),
             Err(text) => assert!(text.contains("; "), "{text}"),
         }
         assert!(

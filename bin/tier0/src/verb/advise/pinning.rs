@@ -1,11 +1,15 @@
 //! Pins of the parts of a volume where the files of tables lie.
+//!
+//! What was pinned is kept in a file beside the plan, so that the next run ends pins that are not wanted any more. Pins that the
+//! administrator made are left as they are.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tier0_advisor::plan::Move;
-use tier0_api::{AdminRequest, VolumePlace};
+use tier0_api::{AdminRequest, PinStatus, VolumePlace, VolumeStatus};
 use tier0_units::ByteCount;
 
 use super::extents::{below, joined, pieces};
@@ -16,11 +20,15 @@ use crate::output::print;
 use crate::signals::Signals;
 use crate::verb::asking::sentence;
 
-/// The most pins that are made of a volume: it may have 64, and some are left for the administrator's own.
+/// The most pins that are made of a volume,
 const PINS: usize = 48;
+/// which may have so many in all.
+const PINS_OF_VOLUME: usize = 64;
 
 /// What is pinned where.
 pub(super) struct Pinning<'a> {
+    /// The plan, beside which the pins are kept.
+    pub(super) plan: &'a Path,
     /// The array file.
     pub(super) array: &'a Path,
     /// The volume.
@@ -29,6 +37,13 @@ pub(super) struct Pinning<'a> {
     pub(super) offset: Option<u64>,
     /// How often the files are mapped again.
     pub(super) follow: Option<Duration>,
+}
+
+/// What an earlier run has pinned.
+#[derive(Default, Deserialize, Serialize)]
+struct Kept {
+    volume: String,
+    ranges: Vec<Range<u64>>,
 }
 
 /// What the files of all moves take.
@@ -42,26 +57,16 @@ struct Mapped {
 /// Pins the files of `moves`; with `follow`, until Ctrl-C.
 pub(super) async fn pin(pinning: &Pinning<'_>, moves: &[&Move], settings: &Settings) -> Result<(), Failure> {
     let array = Addressee::of(pinning.array)?;
-    let size = volume_bytes(&array, pinning.volume)?;
+    let file = PathBuf::from(format!("{}.pins", pinning.plan.display()));
+    let mut pinned = kept(&file, pinning.volume)?;
     let signals = Signals::catch()?;
-    let mut pinned: Vec<Range<u64>> = Vec::new();
     let mut server = Some(Server::connect(settings).await.map_err(Failure::Run)?);
+    let mut is_first = true;
     loop {
-        let mapped = match &server {
-            Some(server) => mapped(server, pinning, moves, size).await,
-            None => Err(Failure::Run("the database is away; check it".into())),
-        };
-        match mapped {
-            Ok(mapped) => {
-                let wanted = joined(mapped.ranges.clone(), PINS);
-                if wanted != pinned {
-                    change(&array, pinning.volume, &pinned, &wanted)?;
-                    tell(pinning.volume, &mapped, &wanted)?;
-                    pinned = wanted;
-                }
-            }
-            // A database that is away for a while keeps its pins.
-            Err(failure) if pinning.follow.is_some() && !pinned.is_empty() => {
+        match once(pinning, &array, moves, server.as_ref(), &mut pinned, (&file, is_first)).await {
+            Ok(()) => is_first = false,
+            // A database or an array that is away for a while keeps its pins.
+            Err(failure) if pinning.follow.is_some() && !is_first => {
                 tracing::warn!("{}; mapping again later", failure.text().unwrap_or_default());
                 server = Server::connect(settings).await.ok();
             }
@@ -78,13 +83,79 @@ pub(super) async fn pin(pinning: &Pinning<'_>, moves: &[&Move], settings: &Setti
     }
 }
 
-/// The volume's size.
-fn volume_bytes(array: &Addressee, name: &str) -> Result<u64, Failure> {
+/// Maps the files and changes the pins to them.
+async fn once(
+    pinning: &Pinning<'_>,
+    array: &Addressee,
+    moves: &[&Move],
+    server: Option<&Server>,
+    pinned: &mut Vec<Range<u64>>,
+    (file, is_first): (&Path, bool),
+) -> Result<(), Failure> {
+    let Some(server) = server else { return Err(Failure::Run("the database is away; check it".into())) };
+    let volume = volume(array, pinning.volume)?;
+    let mapped = mapped(server, pinning, moves, volume.size_bytes).await?;
+    let others: Vec<&PinStatus> = volume.pins.iter().filter(|pin| !is_own(pin, pinned)).collect();
+    let wanted = joined(mapped.ranges.clone(), PINS.min(PINS_OF_VOLUME.saturating_sub(others.len())));
+    let overlaps = |pin: &&&PinStatus| {
+        wanted.iter().any(|range| range.start < pin.to_bytes && pin.from_bytes < range.end)
+    };
+    if let Some(other) = others.iter().find(overlaps) {
+        return Err(Failure::Input(format!(
+            "a part of these files lies in {:#}..{:#} of volume {}, which is pinned already, and not by this plan; end that pin \
+             first (tier0 volume unpin)",
+            ByteCount(other.from_bytes),
+            ByteCount(other.to_bytes),
+            pinning.volume
+        )));
+    }
+    if wanted == *pinned && !is_first {
+        return Ok(());
+    }
+    // Both are kept before anything changes: a run that ends in between leaves nothing that the next one does not know.
+    let both = pinned.iter().chain(&wanted).cloned().collect();
+    keep(file, pinning.volume, both)?;
+    change(array, pinning.volume, pinned, &wanted)?;
+    keep(file, pinning.volume, wanted.clone())?;
+    tell(pinning.volume, &mapped, &wanted)?;
+    *pinned = wanted;
+    Ok(())
+}
+
+/// Whether a pin lies where an earlier run has pinned. Pins are of whole extents, so they are somewhat wider.
+fn is_own(pin: &PinStatus, pinned: &[Range<u64>]) -> bool {
+    let touches = |range: &Range<u64>| range.start < pin.to_bytes && pin.from_bytes < range.end;
+    pin.place == VolumePlace::Fast && pin.until_unix_s.is_none() && pinned.iter().any(touches)
+}
+
+/// What an earlier run has pinned of this volume.
+fn kept(file: &Path, volume: &str) -> Result<Vec<Range<u64>>, Failure> {
+    let Ok(text) = std::fs::read_to_string(file) else { return Ok(Vec::new()) };
+    let kept: Kept = serde_json::from_str(&text).map_err(|error| {
+        Failure::Input(format!(
+            "{}: {error}; it has what was pinned before: delete it, and end old pins with tier0 volume unpin",
+            file.display()
+        ))
+    })?;
+    Ok(if kept.volume == volume { kept.ranges } else { Vec::new() })
+}
+
+fn keep(file: &Path, volume: &str, ranges: Vec<Range<u64>>) -> Result<(), Failure> {
+    let text = crate::output::json(&Kept { volume: volume.to_owned(), ranges });
+    std::fs::write(file, text).map_err(|error| {
+        Failure::Run(format!(
+            "cannot write {}: {error}; put the plan into a directory that can be written",
+            file.display()
+        ))
+    })
+}
+
+/// The volume.
+fn volume(array: &Addressee, name: &str) -> Result<VolumeStatus, Failure> {
     let status = array.status()?;
-    let volumes: Vec<_> = status.pools.iter().flat_map(|pool| &pool.volumes).collect();
-    let found = volumes.iter().find(|volume| volume.name == name);
-    found.map(|volume| volume.size_bytes).ok_or_else(|| {
-        let known: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
+    let volumes: Vec<VolumeStatus> = status.pools.into_iter().flat_map(|pool| pool.volumes).collect();
+    let known: Vec<String> = volumes.iter().map(|volume| volume.name.clone()).collect();
+    volumes.into_iter().find(|volume| volume.name == name).ok_or_else(|| {
         Failure::Input(format!("the array has no volume {name:?}; it has {}", known.join(", ")))
     })
 }
@@ -99,14 +170,23 @@ async fn mapped(
     let directory = server.data_directory().await.map_err(Failure::Run)?;
     let mut mapped = Mapped::default();
     for one in moves {
-        let located = server.located(one).await.map_err(Failure::Run)?;
+        // A table that was dropped, such as an old partition, is no reason to leave the others.
+        let Some(located) = server.located(one).await.map_err(Failure::Run)? else {
+            tracing::warn!("{} is not in this database and is left out", one.object);
+            continue;
+        };
         for file in located.files.iter().flat_map(|file| segments(&directory.join(file))) {
             let below = below(&file, pinning.offset).map_err(Failure::Input)?;
-            if below.start + below.bytes > volume_bytes {
+            // The volume's own device is as large as it. Where an offset is given, it may be a part of one.
+            let fits = match pinning.offset {
+                None => below.device_bytes == volume_bytes,
+                Some(offset) => offset.saturating_add(below.device_bytes) <= volume_bytes,
+            };
+            if !fits {
                 return Err(Failure::Input(format!(
-                    "the device below {} ends at {:#}, but volume {} has {:#}; name the volume that holds the database's file system",
+                    "{} lies on a device of {:#}, and volume {} has {:#}; name the volume that holds the database's file system",
                     file.display(),
-                    ByteCount(below.start + below.bytes),
+                    ByteCount(below.device_bytes),
                     pinning.volume,
                     ByteCount(volume_bytes)
                 )));
@@ -119,14 +199,18 @@ async fn mapped(
                 .extend(found.into_iter().map(|piece| below.start + piece.start..below.start + piece.end));
         }
     }
-    Ok(mapped)
+    match mapped.ranges.is_empty() {
+        true => Err(Failure::Input(
+            "no table of the plan has a file on the device; connect to the database of the plan, or make the plan again".into(),
+        )),
+        false => Ok(mapped),
+    }
 }
 
 /// A file and those that go on after each GiB of it.
 fn segments(first: &Path) -> Vec<PathBuf> {
-    let further =
-        (1..).map(|n| PathBuf::from(format!("{}.{n}", first.display()))).take_while(|file| file.exists());
-    std::iter::once(first.to_owned()).chain(further).collect()
+    let further = (1..).map(|n| PathBuf::from(format!("{}.{n}", first.display())));
+    std::iter::once(first.to_owned()).chain(further.take_while(|file| file.exists())).collect()
 }
 
 /// Ends the pins that are not wanted any more and makes those that are.
@@ -136,10 +220,13 @@ fn change(
     pinned: &[Range<u64>],
     wanted: &[Range<u64>],
 ) -> Result<(), Failure> {
-    let stale = pinned.iter().filter(|range| !wanted.contains(range));
-    for range in stale {
+    for range in pinned.iter().filter(|range| !wanted.contains(range)) {
         let (from, to) = (ByteCount(range.start), ByteCount(range.end));
-        sentence(array.ask(&AdminRequest::VolumeUnpin { volume: volume.to_owned(), from, to })?)?;
+        match array.ask(&AdminRequest::VolumeUnpin { volume: volume.to_owned(), from, to }) {
+            // A refusal: the administrator has ended it already.
+            Ok(_) | Err(Failure::Input(_)) => {}
+            Err(failure) => return Err(failure),
+        }
     }
     // All of them: ending a pin ends those of the same extents too.
     for range in wanted {

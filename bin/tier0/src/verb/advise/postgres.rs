@@ -81,7 +81,7 @@ impl Settings {
         if config.get_hosts().is_empty() {
             config.host("/run/postgresql");
         }
-        config.application_name("tier0 advise collect").connect_timeout(LIMIT);
+        config.application_name("tier0 advise").connect_timeout(LIMIT);
         let is_local = config.get_hosts().iter().all(|host| match host {
             Host::Unix(_) => true,
             Host::Tcp(name) => ["localhost", "127.0.0.1", "::1"].contains(&name.as_str()),

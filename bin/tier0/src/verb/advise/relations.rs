@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use tier0_advisor::plan::{Move, postgresql_move};
 
+use tokio_postgres::Row;
+
 use super::postgres::{LIMIT, Server, no_answer, words};
 
 /// The tablespace of a relation, and its files below the data directory: its own, those of its TOAST table and of that one's
 /// index. A file larger than 1 GiB goes on in files with .1, .2 … behind its name.
 const RELATION: &str = "
-  select coalesce((select spcname::text from pg_tablespace where oid = c.reltablespace), ''),
+  select pg_table_size(c.oid)::float8,
+         coalesce((select spcname::text from pg_tablespace where oid = c.reltablespace), ''),
          array_remove(array[pg_relation_filepath(c.oid), pg_relation_filepath(nullif(c.reltoastrelid, 0))]
            || array(select pg_relation_filepath(i.indexrelid) from pg_index i
                      where i.indrelid = c.reltoastrelid and c.reltoastrelid <> 0), null)
@@ -19,6 +22,8 @@ const RELATION: &str = "
 
 /// Where a relation lies.
 pub(super) struct Located {
+    /// Its size, bytes.
+    pub(super) bytes: f64,
     /// Its tablespace; empty for the database's own.
     pub(super) tablespace: String,
     /// Its files below the data directory.
@@ -32,17 +37,17 @@ impl Server {
         Ok(row.get::<_, String>(0).into())
     }
 
-    /// Where the object of a move lies.
-    pub(super) async fn located(&self, of: &Move) -> Result<Located, String> {
+    /// The name of the database.
+    pub(super) async fn database(&self) -> Result<String, String> {
+        Ok(self.one("select current_database()::text").await?.get(0))
+    }
+
+    /// Where the object of a move lies; nothing if it is not in this database.
+    pub(super) async fn located(&self, of: &Move) -> Result<Option<Located>, String> {
         let rows = tokio::time::timeout(LIMIT, self.client.query(RELATION, &[&of.database, &of.name])).await;
         let rows = rows.map_err(|_| no_answer())?.map_err(|error| refused(&of.object, &error))?;
-        let Some(row) = rows.first() else {
-            return Err(format!(
-                "{} is not in this database; connect to the database of the plan, or make the plan again",
-                of.object
-            ));
-        };
-        Ok(Located { tablespace: row.get(0), files: row.get(1) })
+        let located = |row: &Row| Located { bytes: row.get(0), tablespace: row.get(1), files: row.get(2) };
+        Ok(rows.first().map(located))
     }
 
     /// Whether there is such a tablespace.

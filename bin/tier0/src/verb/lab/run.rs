@@ -14,7 +14,7 @@ use tier0_lab::timed::TimedError;
 
 use super::parse_threads;
 use crate::cli::Global;
-use crate::driving::live_line;
+use crate::driving::{live_line, tell_step};
 use crate::failure::Failure;
 use crate::output::{print, terminal_width};
 
@@ -71,7 +71,7 @@ pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
         repeats: true,
     };
     let bar = live_line(global.quiet == 0);
-    let outcome = tier0_lab::run::run(&study, &options, &|progress| show(&bar, progress));
+    let outcome = tier0_lab::run::run(&study, &options, &|progress| tell(&bar, global.quiet == 0, progress));
     bar.finish_and_clear();
     let outcome = outcome.map_err(failure)?;
     let provenance = Provenance {
@@ -89,14 +89,14 @@ pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
     print(&text)
 }
 
-pub(super) fn show(bar: &ProgressBar, progress: &RunProgress) {
+pub(super) fn tell(bar: &ProgressBar, show: bool, progress: &RunProgress) {
     let phase = match progress.phase {
         RunPhase::Fitting => format!("fitting, evaluation {} of at most {}", progress.done, progress.of),
         RunPhase::Measuring => format!("measuring, {} of {}", progress.done, progress.of),
         RunPhase::Varying => format!("varying, {} of {} done", progress.done, progress.of),
     };
     let left = progress.left.map_or(String::new(), |left| format!(", {} left", HumanDuration(left)));
-    bar.set_message(format!("{phase}{left}: {}", progress.what));
+    tell_step(bar, show, format!("{phase}{left}: {}", progress.what));
 }
 
 /// How a report begins.

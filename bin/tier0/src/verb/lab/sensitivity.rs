@@ -9,7 +9,7 @@ use tier0_lab::sensitivity::sensitivity;
 use tier0_lab::study::Study;
 
 use super::parse_threads;
-use super::run::{commit, failure, show};
+use super::run::{commit, failure, tell};
 use crate::cli::Global;
 use crate::driving::live_line;
 use crate::failure::Failure;
@@ -52,7 +52,7 @@ pub(crate) fn run(verb: &Sensitivity, global: &Global) -> Result<(), Failure> {
         repeats: false,
     };
     let bar = live_line(global.quiet == 0);
-    let found = sensitivity(&study, &options, &|progress| show(&bar, progress));
+    let found = sensitivity(&study, &options, &|progress| tell(&bar, global.quiet == 0, progress));
     bar.finish_and_clear();
     let found = found.map_err(failure)?;
     if verb.json {

@@ -14,7 +14,7 @@ use tier0_lab::whatif::search::SearchResult;
 use super::parse_threads;
 use super::run::{check_writable, commit, failure};
 use crate::cli::Global;
-use crate::driving::live_line;
+use crate::driving::{live_line, tell_step};
 use crate::failure::Failure;
 use crate::output::{json, print, terminal_width};
 
@@ -70,16 +70,17 @@ pub(crate) fn run(verb: &WhatIf, global: &Global) -> Result<(), Failure> {
     let whatif = tier0_lab::whatif::WhatIf::load(file).map_err(failure)?;
     let bar = live_line(global.quiet == 0);
     let (all, done) = (whatif.cases.len(), AtomicUsize::new(0));
-    bar.set_message(format!("simulating {all} cases"));
+    let show = global.quiet == 0;
+    tell_step(&bar, show, format!("simulating {all} cases"));
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = verb.threads.map_or_else(cores, NonZeroUsize::get);
     let reports = whatif.run(threads, &|name| {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        bar.set_message(format!("simulating, {done} of {all} cases done: {name}"));
+        tell_step(&bar, show, format!("simulating, {done} of {all} cases done: {name}"));
     });
     let reports = reports.map_err(failure)?;
     let search = whatif.search.as_ref().map(|search| {
-        let told = |what: &str| bar.set_message(format!("searching, simulating {what}"));
+        let told = |what: &str| tell_step(&bar, show, format!("searching, simulating {what}"));
         search.run(threads, &told)
     });
     bar.finish_and_clear();

@@ -47,6 +47,16 @@ pub(in crate::whatif) fn search_of(search: Value, base: &Table, case: &Case) -> 
     if !(section.tps > 0.0 && section.tps.is_finite()) {
         return Err("search.tps is out of range; give the transactions per second that are needed".into());
     }
+    let arrives = case.database.rate.map(|rate| (rate, "database.rate"));
+    let think = case.database.think.as_secs_f64();
+    let thinks =
+        (think > 0.0).then(|| (f64::from(case.database.users) / think, "database.users ÷ database.think"));
+    if let Some((most, field)) = arrives.or(thinks).filter(|(most, _)| section.tps > *most) {
+        return Err(format!(
+            "search.tps: {} transactions per second are more than {field} = {most:.1} allows on any drives; lower it, or raise that",
+            section.tps
+        ));
+    }
     let response = parse_duration(&section.response).map_err(|error| format!("search.response: {error}"))?;
     let fill_percent = section.fill.unwrap_or(FILL_PERCENT);
     if !(1.0..=90.0).contains(&fill_percent) {

@@ -55,6 +55,8 @@ pub struct Probed {
     pub limit: String,
     /// Whether it holds rate and response time.
     pub holds: bool,
+    /// Whether the rate is nearer to the goal than the simulation can tell.
+    pub is_close: bool,
 }
 
 /// What came of a candidate.
@@ -139,8 +141,22 @@ impl DriveSearch {
             let case = candidate.case(drives)?;
             let report = case.measure(catalog, SEED)?;
             let (tps, response_ms) = (report.database.per_s, report.database.response_ms);
-            let holds = tps >= self.tps && response_ms <= self.response.as_millis_f64();
-            probed.push(Probed { drives, tps, response_ms, limit: limit_of(&case, &report).words(), holds });
+            let half_width = report.database.half_width;
+            // What arrives by itself is answered or not; how much arrived scatters.
+            let enough = match case.database.rate {
+                Some(_) => self.tps * (1.0 - half_width),
+                None => self.tps,
+            };
+            let holds = tps >= enough && response_ms <= self.response.as_millis_f64();
+            let is_close = (tps - self.tps).abs() <= half_width * tps;
+            probed.push(Probed {
+                drives,
+                tps,
+                response_ms,
+                limit: limit_of(&case, &report).words(),
+                holds,
+                is_close,
+            });
             Ok::<bool, LabError>(holds)
         })?;
         probed.sort_by_key(|probed| probed.drives);

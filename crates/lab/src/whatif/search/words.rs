@@ -44,6 +44,8 @@ fn sentence(candidate: &CandidateResult) -> String {
     };
     let price = candidate.price.map_or(String::new(), |price| format!(", price {}", format_number(price)));
     let fewer = candidate.probed.iter().rev().find(|probed| probed.drives < held.drives);
+    let is_close = held.is_close || fewer.is_some_and(|fewer| fewer.is_close);
+    let doubt = if is_close { "; rates near the goal are not told apart by the simulation" } else { "" };
     let fewer = match fewer {
         Some(fewer) => format!(
             "fewer do not hold it: {} give {} at {} ms",
@@ -54,7 +56,7 @@ fn sentence(candidate: &CandidateResult) -> String {
         None => "fewer have no room, or are no whole set".to_owned(),
     };
     format!(
-        "{} x {kind}: {} tx/s at {} ms, {} % full{price}; {fewer}. The limit is {}.",
+        "{} x {kind}: {} tx/s at {} ms, {} % full{price}; {fewer}{doubt}. The limit is {}.",
         held.drives,
         format_number(held.tps),
         format_number(held.response_ms),
