@@ -61,7 +61,7 @@ fn the_demo_stays_up_until_it_is_told_to_end() {
         told.lines().filter(|line| !line.contains(text(&place))).map(|line| line.chars().count()).max();
     assert!(widest <= Some(80), "{told}");
     let uri = told.split_whitespace().find(|word| word.starts_with("nbd+unix://")).expect("an address");
-    assert!(told.contains("measured through NBD"), "{told}");
+    assert!(told.contains("Measured through NBD"), "{told}");
     let uri = uri.trim_matches('\'');
     assert_eq!(json(&["load", uri, "--ios", "100"])["all"]["ios"], 100);
     // It could not be asked: no server listened where its file says.
