@@ -65,7 +65,7 @@ impl RunSettings {
             ));
         }
         Ok(RunSettings {
-            warehouses: database.scale.units.round() as u32,
+            warehouses: database.scale.units as u32,
             users: database.users,
             think,
             rate: database.rate,
@@ -138,7 +138,7 @@ pub struct ObjectReads {
 }
 
 impl RunFigures {
-    pub(super) fn of(report: &DatabaseReport, shrink: f64) -> RunFigures {
+    pub(super) fn of(report: &DatabaseReport) -> RunFigures {
         let kinds = report.transactions.iter().filter(|one| one.per_s > 0.0);
         RunFigures {
             tps: report.per_s,
@@ -163,7 +163,7 @@ impl RunFigures {
                 .map(|object| ObjectReads {
                     // PostgreSQL's names have no hyphens.
                     name: object.name.replace('-', "_"),
-                    bytes: (object.bytes.0 as f64 * shrink) as u64,
+                    bytes: object.bytes.0,
                     database_reads: object.asked,
                 })
                 .collect(),

@@ -238,7 +238,7 @@ impl RunPlan {
             made,
             program,
             settings: self.settings.clone(),
-            figures: RunFigures::of(&report, self.case.shrunk.factor),
+            figures: RunFigures::of(&report),
             case: serde_json::to_value(&self.table).expect("a table can be written as JSON"),
             profile: self.profile.clone(),
             memory_run: self.memory_run,

@@ -11,8 +11,8 @@
 //! The array is the engine's own on modelled drives; its volumes are full before, and its caches are empty. A latency counts from
 //! the time that the trace gives a request, so what waits because the array falls behind counts too.
 //!
-//! What it does not do: it does not change the load. A host that waits for an answer before it asks again would have asked later on
-//! a slower array; a closed loop does, and ignores the trace's times.
+//! It does not change the load: requests come at the trace's times, also on a slower array on which their host would have sent them
+//! later. A closed loop sends each request after an answer and ignores the trace's times.
 
 mod course;
 mod figures;

@@ -32,7 +32,7 @@ pub struct WhatIf {
     pub title: String,
     /// The base first.
     pub cases: Vec<Case>,
-    /// The drives that are looked for, where the file has a search.
+    /// The search for drives, if the file has one.
     pub search: Option<DriveSearch>,
 }
 

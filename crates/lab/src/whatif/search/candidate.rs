@@ -1,4 +1,4 @@
-//! A kind of drives at a RAID level in the place of the base's drives.
+//! A drive model and RAID level that replace the drives of the base.
 
 use tier0_raid::layout::RaidLevel;
 use toml::{Table, Value};

@@ -91,7 +91,7 @@ fn place_of(drives: Option<&str>, base: &Table, case: &Case) -> Result<DrivePlac
         }
         (None, _) => {
             return Err(format!(
-                "search: say which drives are looked for: drives = one of {}",
+                "search.drives is missing; name the drives to replace, one of {}",
                 names.join(", ")
             ));
         }

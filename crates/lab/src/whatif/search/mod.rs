@@ -29,7 +29,7 @@ use super::{SEED, limit_of};
 use crate::LabError;
 use crate::grid::each;
 
-/// What is looked for, and among what.
+/// A goal and the candidates that may reach it.
 #[derive(Clone, Debug)]
 pub struct DriveSearch {
     /// Transactions of all kinds per second, at least.
