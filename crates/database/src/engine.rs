@@ -49,6 +49,16 @@ pub struct Engine {
     pub shared_scans: Parameter<f64>,
     /// Rows of a list that are read at once; 1 is one after the other.
     pub prefetch: Parameter<f64>,
+    /// Bytes that an entry of an index takes beside its own; as for rows where absent.
+    pub index_overhead: Option<Parameter<f64>>,
+    /// How full leaves of an index are, in percent, that come in order; as for rows where absent.
+    pub index_fill: Option<Parameter<f64>>,
+    /// The same where entries come at random places.
+    pub index_fill_random: Option<Parameter<f64>>,
+    /// 1 if tables are heaps, so that a primary key is an index beside its table; 0 or absent if they lie in the order of their keys.
+    pub heaps: Option<Parameter<f64>>,
+    /// 1 if the first change of a page after a checkpoint writes the whole page into the log; 0 or absent if not.
+    pub page_images: Option<Parameter<f64>>,
 }
 
 /// A read of a scan lies in one piece of an object on a volume.
@@ -160,7 +170,17 @@ impl Engine {
         check("read_ahead_depth", self.read_ahead_depth.value, 1.0, 1024.0)?;
         check("scan_keeps", self.scan_keeps.value, 0.0, 100.0)?;
         check("shared_scans", self.shared_scans.value, 0.0, 1.0)?;
-        check("prefetch", self.prefetch.value, 1.0, 1024.0)
+        check("prefetch", self.prefetch.value, 1.0, 1024.0)?;
+        let optional = [
+            ("index_overhead", &self.index_overhead, 0.0, 1024.0),
+            ("index_fill", &self.index_fill, 10.0, 100.0),
+            ("index_fill_random", &self.index_fill_random, 10.0, 100.0),
+            ("heaps", &self.heaps, 0.0, 1.0),
+            ("page_images", &self.page_images, 0.0, 1.0),
+        ];
+        optional
+            .into_iter()
+            .try_for_each(|(field, number, least, most)| check(field, value_or(number, least), least, most))
     }
 
     /// The same with other settings, by the names of the engine's file.
@@ -215,6 +235,25 @@ impl Engine {
         (room / (row_bytes + self.row_overhead.value)).floor().max(1.0) as u64
     }
 
+    /// Entries of an index of so many bytes in a page, at least one; `at_random` if they come at random places.
+    pub fn entries_per_page(&self, entry_bytes: f64, at_random: bool) -> u64 {
+        let in_order = value_or(&self.index_fill, self.fill.value);
+        let fill = if at_random { value_or(&self.index_fill_random, in_order) } else { in_order };
+        let room = (self.page.value - self.page_overhead.value) * fill / 100.0;
+        let overhead = value_or(&self.index_overhead, self.row_overhead.value);
+        (room / (entry_bytes + overhead)).floor().max(1.0) as u64
+    }
+
+    /// Whether a primary key is an index beside its table.
+    pub fn has_heaps(&self) -> bool {
+        value_or(&self.heaps, 0.0) > 0.0
+    }
+
+    /// Whether the first change of a page after a checkpoint writes the whole page into the log.
+    pub fn logs_page_images(&self) -> bool {
+        value_or(&self.page_images, 0.0) > 0.0
+    }
+
     /// Where each number comes from: of what, how it is known, the source.
     pub fn sources(&self) -> Vec<(&'static str, SourceKind, &str)> {
         let all = [
@@ -235,8 +274,23 @@ impl Engine {
             ("shared_scans", &self.shared_scans),
             ("prefetch", &self.prefetch),
         ];
-        all.map(|(name, number)| (name, number.kind, number.source.as_str())).to_vec()
+        let optional = [
+            ("index_overhead", &self.index_overhead),
+            ("index_fill", &self.index_fill),
+            ("index_fill_random", &self.index_fill_random),
+            ("heaps", &self.heaps),
+            ("page_images", &self.page_images),
+        ];
+        let present = optional.into_iter().filter_map(|(name, number)| Some((name, number.as_ref()?)));
+        all.into_iter()
+            .chain(present)
+            .map(|(name, number)| (name, number.kind, number.source.as_str()))
+            .collect()
     }
+}
+
+fn value_or(number: &Option<Parameter<f64>>, absent: f64) -> f64 {
+    number.as_ref().map_or(absent, |number| number.value)
 }
 
 #[cfg(test)]

@@ -66,7 +66,10 @@ impl Layout {
                 Some(_) => (object.rows as f64 * scale.grown.max(1.0)) as u64,
                 None => object.rows,
             };
-            let rows_per_page = engine.rows_per_page(object.row_bytes);
+            let rows_per_page = match object.index_of {
+                Some(_) => engine.entries_per_page(object.row_bytes, object.is_filled_at_random),
+                None => engine.rows_per_page(object.row_bytes),
+            };
             let placed = Placed {
                 first_page: pages,
                 pages: (partitions * rows).div_ceil(rows_per_page),

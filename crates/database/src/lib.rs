@@ -15,6 +15,8 @@
 //! | `scan` | scans: large reads of pages in order, and scans that join |
 //! | `page_cache` | the operating system's page cache between the buffer and the volumes |
 //! | `log` | commits that are written together |
+//! | `images` | full images of pages in the log |
+//! | `locks` | rows that a transaction holds until it has committed |
 //! | `arrivals` | transactions that arrive at a rate |
 //! | [`host`] | cores and processor time |
 //! | [`host_model`] | hosts of `catalog/hosts` |
@@ -22,14 +24,16 @@
 //!
 //! I/O per transaction follows from the scripts' touches, the buffer's misses and its dirty pages: it is derived and not fitted.
 //!
-//! The crate does not model arrays, drives, row locks, or the inner levels of indexes.
+//! The crate does not model arrays, drives, or the inner levels of indexes.
 
 mod arrivals;
 pub mod buffer;
 pub mod engine;
 pub mod host;
 pub mod host_model;
+mod images;
 pub mod layout;
+mod locks;
 mod log;
 mod page_cache;
 mod pages;

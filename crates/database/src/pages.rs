@@ -18,6 +18,7 @@ use tier0_world::{IoError, World};
 
 use crate::buffer::{Access, Buffer, Gathered};
 use crate::engine::Engine;
+use crate::images::Images;
 use crate::log::Log;
 use crate::script::TouchKind;
 use crate::storage::Storage;
@@ -56,6 +57,7 @@ pub(crate) struct Pages<T> {
     writes: Semaphore,
     gather: u64,
     checkpoint: (Nanos, f64),
+    images: Images,
     error: Cell<Option<IoError>>,
 }
 
@@ -65,6 +67,7 @@ impl<T: BlockTarget + 'static> Pages<T> {
         engine: &Engine,
         storage: &Rc<Storage<T>>,
         log: &Rc<Log<T>>,
+        images: Images,
         buffer: Buffer,
     ) -> Pages<T> {
         let reserve = (buffer.capacity() as f64 * RESERVE) as usize;
@@ -86,8 +89,14 @@ impl<T: BlockTarget + 'static> Pages<T> {
                 Nanos((engine.checkpoint.value * 1e6) as u64),
                 engine.checkpoint_spread.value / 100.0,
             ),
+            images,
             error: Cell::new(None),
         }
+    }
+
+    /// A page is about to be changed: bytes of its full image that the log needs.
+    pub(crate) fn image(&self, page: u64) -> u64 {
+        self.images.change(page)
     }
 
     /// Whether a page can be had without waiting.
@@ -219,6 +228,7 @@ impl<T: BlockTarget + 'static> Pages<T> {
         let (interval, spread) = self.checkpoint;
         loop {
             let began = self.world.now();
+            self.images.checkpoint();
             let time = Nanos::from_secs_f64(interval.as_secs_f64() * spread);
             let all = self.buffer.borrow().dirty().max(1);
             let (mut from, mut done) = (0, 0);

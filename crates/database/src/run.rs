@@ -17,7 +17,9 @@ use crate::arrivals::Arrivals;
 use crate::buffer::{Access, Buffer};
 use crate::engine::Engine;
 use crate::host::{Host, HostSpec};
+use crate::images::Images;
 use crate::layout::{Layout, Scale};
+use crate::locks::Locks;
 use crate::log::Log;
 use crate::pages::{Had, Pages};
 use crate::scan::{ScanCosts, Scans};
@@ -197,6 +199,7 @@ struct Shared<T> {
     log: Rc<Log<T>>,
     scans: Scans<T>,
     host: Host,
+    locks: Locks,
     arrivals: Option<Arrivals>,
     /// Processor time of a touch.
     touch: Nanos,
@@ -230,7 +233,10 @@ pub async fn run<T: BlockTarget + 'static>(
     let touches = warm(&spec, &mut script, &mut buffer, &storage, &hooks, seed);
     let engine = &spec.engine;
     let log = Rc::new(Log::new(&storage, engine.log_block.value as u64, engine.log_write.value as u64));
-    let pages = Rc::new(Pages::new(world, engine, &storage, &log, buffer));
+    let image_bytes =
+        if engine.logs_page_images() { engine.page.value * engine.fill.value / 100.0 } else { 0.0 };
+    let images = Images::new(layout.pages, image_bytes as u64);
+    let pages = Rc::new(Pages::new(world, engine, &storage, &log, images, buffer));
     let scan_page = Nanos((spec.workload.scan_us * 1e3 * layout.page.0 as f64 / SCAN_UNIT) as u64);
     let costs = ScanCosts { page: scan_page, io: spec.host.io };
     let scans = Scans::new(world, engine, &storage, &pages, &layout, costs);
@@ -242,6 +248,7 @@ pub async fn run<T: BlockTarget + 'static>(
         log: log.clone(),
         scans,
         host: Host::new(world, &spec.host),
+        locks: Locks::default(),
         arrivals: spec.rate.map(|rate| Arrivals::new(rate, world.now(), seed)),
         touch: Nanos((spec.host.transaction.0 as f64 / touches.max(1.0)) as u64),
         meter: RefCell::new(Meter::new(kinds)),
@@ -403,6 +410,7 @@ impl<T: BlockTarget + 'static> Shared<T> {
         let per_change = self.spec.engine.log_per_change.value as u64;
         let depth = self.spec.engine.prefetch.value as usize;
         let (mut count, mut hits) = (0, 0);
+        let mut held = Vec::new();
         // Touches before this one have been looked at, and what they lack is being read.
         let mut ahead = 0;
         for (place, touch) in touches.iter().enumerate() {
@@ -427,8 +435,14 @@ impl<T: BlockTarget + 'static> Shared<T> {
                 }
             }
             owed = owed.saturating_add(self.touch);
+            if let Some(row) = touch.hold {
+                if !self.locks.is_free(row) {
+                    self.host.work(std::mem::take(&mut owed)).await;
+                }
+                held.push(self.locks.lock(row).await);
+            }
             if touch.kind != TouchKind::Read {
-                commit = Some(self.log.append(per_change));
+                commit = Some(self.log.append(per_change + self.pages.image(touch.page)));
             }
             let changed = commit.filter(|_| touch.kind != TouchKind::Read);
             let waits = !self.pages.is_in_memory(touch.page);
@@ -450,6 +464,7 @@ impl<T: BlockTarget + 'static> Shared<T> {
         if let Some(position) = commit {
             self.log.until_written(position).await?;
         }
+        drop(held);
         self.count(kind, began, count, hits);
         Ok(())
     }

@@ -17,6 +17,8 @@ pub struct Touch {
     pub kind: TouchKind,
     /// It belongs to a list of rows that is known before they are needed.
     pub is_listed: bool,
+    /// The number of a row that is held until the transaction has committed.
+    pub hold: Option<u64>,
 }
 
 /// What is done to a page.
@@ -45,6 +47,9 @@ struct Grown {
 
 /// A value that no row of the run has set.
 const OLDER: u32 = u32::MAX;
+
+/// Bits of the number of a held row within its object.
+const ROW_BITS: u32 = 48;
 
 /// A database's transactions.
 pub struct Script {
@@ -145,9 +150,14 @@ impl Script {
                 let drawn = self.draw_of(numbers.div_ceil(*group), *law, 0, random);
                 self.sequence = (drawn * group + random.below(*group)).min(numbers.saturating_sub(1));
             }
-            Act::Touch { object, update, rows, at } => self.touch(*object, *update, *rows, *at, touches),
+            Act::Touch { object, update, rows, at, hold, .. } => {
+                self.touch(*object, *update, *rows, *at, touches);
+                if *hold {
+                    self.hold(*object, touches);
+                }
+            }
             Act::Append { object } => self.append(*object, touches),
-            Act::Take { object } => {
+            Act::Take { object, hold } => {
                 let partition = self.partition(*object) as usize;
                 let per_sequence = self.per_sequence(*object);
                 let grown = self.grown_of(*object);
@@ -157,6 +167,9 @@ impl Script {
                 grown.heads[partition] = (taken + 1).min(tail);
                 self.sequence = taken;
                 self.touch(*object, true, 1, At::Sequence, touches);
+                if *hold {
+                    self.hold(*object, touches);
+                }
             }
             Act::Repeat { least, most, within, is_list, steps } => {
                 let times = least + random.below(most - least + 1);
@@ -199,7 +212,7 @@ impl Script {
                 let placed = &self.layout.objects[*object];
                 let pages = ((placed.pages as f64 * share) as u64).clamp(1, placed.pages.max(1));
                 let page = placed.first_page + random.below(placed.pages.max(1) - pages + 1);
-                touches.push(Touch { page, kind: TouchKind::Scan(pages), is_listed: false });
+                touches.push(Touch { page, kind: TouchKind::Scan(pages), is_listed: false, hold: None });
             }
         }
     }
@@ -248,7 +261,7 @@ impl Script {
         for row in first..first + rows {
             let (page, _) = placed.page_of(partition, row);
             if last != Some(page) {
-                touches.push(Touch { page, kind, is_listed: self.in_list });
+                touches.push(Touch { page, kind, is_listed: self.in_list, hold: None });
                 last = Some(page);
             }
         }
@@ -267,6 +280,14 @@ impl Script {
         }
         let (page, is_first) = self.layout.objects[object].page_of(partition, tail);
         let kind = if is_first { TouchKind::Create } else { TouchKind::Update };
-        touches.push(Touch { page, kind, is_listed: false });
+        touches.push(Touch { page, kind, is_listed: false, hold: None });
+    }
+
+    /// The newest touch is of a row that is held.
+    fn hold(&self, object: usize, touches: &mut [Touch]) {
+        let row = (object as u64) << ROW_BITS | self.partition(object);
+        if let Some(touch) = touches.last_mut() {
+            touch.hold = Some(row);
+        }
     }
 }

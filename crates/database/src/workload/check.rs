@@ -167,6 +167,7 @@ fn check(file: &WorkloadFile) -> Result<Workload, Wrong> {
         }
         let mut names = Names { dimensions: &dimensions, objects: &mut objects, choices: &choices };
         let steps = steps(&section.steps, &mut names, 0).map_err(|fact| (place.clone(), fact))?;
+        holds_in_order(&steps, &mut None).map_err(|fact| (place.clone(), fact))?;
         transactions.push(Transaction { name: section.name.clone(), share: section.share / total, steps });
         sources.push((place, section.kind, section.source.clone()));
     }
@@ -225,6 +226,12 @@ fn object(section: &ObjectSection, dimensions: &[Dimension], known: &[Object]) -
     if rows == 0 || per_sequence == 0 || section.backlog.unwrap_or(0) * per_sequence > rows {
         return Err("has rows, per_sequence or backlog out of range; rows hold the backlog at least".into());
     }
+    if section
+        .primary_key_bytes
+        .is_some_and(|bytes| !(1.0..=1024.0).contains(&bytes) || section.index_of.is_some())
+    {
+        return Err("has a primary_key_bytes out of range, or is an index; give tables 1 to 1024".into());
+    }
     let growth = Growth { per_sequence, backlog: section.backlog.unwrap_or(0), keeps: None };
     Ok(Object {
         name: section.name.clone(),
@@ -233,6 +240,8 @@ fn object(section: &ObjectSection, dimensions: &[Dimension], known: &[Object]) -
         rows,
         growth: section.grows.then_some(growth),
         index_of,
+        primary_key_bytes: section.primary_key_bytes,
+        is_filled_at_random: false,
     })
 }
 
@@ -295,7 +304,13 @@ fn step(section: &StepSection, names: &mut Names, depth: usize) -> Result<Step, 
             At::Sequence | At::Tail => names.growing(name)?,
         };
         let rows = times(section.rows.unwrap_or(1), "rows")?;
-        Act::Touch { object, update: section.update.is_some(), rows, at }
+        let (update, hold, direct) = (section.update.is_some(), section.hold, section.direct);
+        if hold && (!update || rows > 1 || at != At::Key) {
+            return Err("holds what is not one row that is updated by its key; leave out hold".into());
+        }
+        let entry = &mut names.objects[object];
+        entry.is_filled_at_random |= update && entry.index_of.is_some() && at == At::Key;
+        Act::Touch { object, update, rows, at, hold, direct }
     } else if let Some(name) = &section.append {
         let object = names.growing(name)?;
         if let Some(kept) = &section.keep {
@@ -306,7 +321,7 @@ fn step(section: &StepSection, names: &mut Names, depth: usize) -> Result<Step, 
         }
         Act::Append { object }
     } else if let Some(name) = &section.take {
-        Act::Take { object: names.growing(name)? }
+        Act::Take { object: names.growing(name)?, hold: section.hold }
     } else if let Some(count) = &section.repeat {
         let (least, most) = match count.split_once("..") {
             Some((least, most)) => (least.trim().parse().ok(), most.trim().parse().ok()),
@@ -345,6 +360,41 @@ fn step(section: &StepSection, names: &mut Names, depth: usize) -> Result<Step, 
         Act::Recall { object, last, law: names.law(section.by.as_deref())?, steps: inner(names)? }
     };
     Ok(Step { probability, act })
+}
+
+/// Two transactions must not wait for each other in a circle: each holds one row of an object, in the order of the objects.
+fn holds_in_order(steps: &[Step], last: &mut Option<usize>) -> Result<(), String> {
+    for step in steps {
+        match &step.act {
+            Act::Touch { object, hold: true, .. } | Act::Take { object, hold: true } => {
+                if last.is_some_and(|last| last >= *object) {
+                    return Err("holds rows in another order than that of the objects; change the order, or leave out hold".into());
+                }
+                *last = Some(*object);
+            }
+            // The values of a dimension follow in their order, so a row of each can be held, of one object.
+            Act::Each { steps: inner, .. } => {
+                if count_holds(inner) > 1 {
+                    return Err("holds rows of several objects in an each; leave out hold".into());
+                }
+                holds_in_order(inner, last)?;
+            }
+            Act::Repeat { steps: inner, .. } | Act::Recall { steps: inner, .. } if count_holds(inner) > 0 => {
+                return Err("holds rows in a repeat or recall; leave out hold".into());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn count_holds(steps: &[Step]) -> usize {
+    let count = |step: &Step| match &step.act {
+        Act::Touch { hold, .. } | Act::Take { hold, .. } => usize::from(*hold),
+        Act::Each { steps, .. } | Act::Repeat { steps, .. } | Act::Recall { steps, .. } => count_holds(steps),
+        _ => 0,
+    };
+    steps.iter().map(count).sum()
 }
 
 fn has_scan(sections: &[StepSection]) -> bool {

@@ -67,6 +67,8 @@ pub(super) struct ObjectSection {
     pub(super) backlog: Option<u64>,
     /// It is an index of this table, and lies beside it where nothing else is said.
     pub(super) index_of: Option<String>,
+    /// Of a table: bytes of its primary key, aligned. Engines whose tables are heaps keep it in an index.
+    pub(super) primary_key_bytes: Option<f64>,
     pub(super) kind: SourceKind,
     pub(super) source: String,
 }
@@ -107,6 +109,10 @@ pub(super) struct StepSection {
     pub(super) share: Option<f64>,
     pub(super) at: Option<String>,
     pub(super) rows: Option<u64>,
+    #[serde(default)]
+    pub(super) hold: bool,
+    #[serde(default)]
+    pub(super) direct: bool,
     pub(super) percent: Option<f64>,
     pub(super) keep: Option<String>,
     pub(super) last: Option<u64>,

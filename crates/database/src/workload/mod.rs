@@ -5,6 +5,7 @@
 //! | `file` | the form of a workload's file |
 //! | `check` | from the file to a checked workload |
 //! | `law` | how a value is chosen |
+//! | `primary_keys` | the indexes that engines with heaps have beside |
 //! | `own` | objects of one's own with their counts of I/O |
 //!
 //! A workload says what is touched. Pages, time and place come from elsewhere: an engine says how many rows a page has
@@ -14,6 +15,7 @@ mod check;
 mod file;
 mod law;
 mod own;
+mod primary_keys;
 
 use std::collections::BTreeMap;
 
@@ -97,6 +99,10 @@ pub struct Object {
     pub growth: Option<Growth>,
     /// The table that it is an index of.
     pub index_of: Option<usize>,
+    /// Of a table: bytes of its primary key.
+    pub primary_key_bytes: Option<f64>,
+    /// Entries of an index come at random places, so that its leaves are split in the middle.
+    pub is_filled_at_random: bool,
 }
 
 /// How an object grows.
@@ -157,6 +163,10 @@ pub enum Act {
         rows: u64,
         /// Which.
         at: At,
+        /// Whether others who hold it wait until the transaction has committed.
+        hold: bool,
+        /// Whether it was found by another index, so that its primary key is not read.
+        direct: bool,
     },
     /// Appends a row.
     Append {
@@ -167,6 +177,8 @@ pub enum Act {
     Take {
         /// The object that grows.
         object: usize,
+        /// Whether others who take from these rows wait until the transaction has committed.
+        hold: bool,
     },
     /// Takes steps several times.
     Repeat {

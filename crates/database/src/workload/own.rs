@@ -60,13 +60,22 @@ impl Workload {
                 rows: 1,
                 growth: None,
                 index_of: None,
+                primary_key_bytes: None,
+                is_filled_at_random: false,
             });
             let touch = |update| {
                 vec![
                     Step { probability: 1.0, act: Act::Pick { dimension, law: own.law } },
                     Step {
                         probability: 1.0,
-                        act: Act::Touch { object: table, update, rows: 1, at: At::Key },
+                        act: Act::Touch {
+                            object: table,
+                            update,
+                            rows: 1,
+                            at: At::Key,
+                            hold: false,
+                            direct: false,
+                        },
                     },
                 ]
             };
@@ -81,6 +90,8 @@ impl Workload {
                     rows: tail.max(1),
                     growth: Some(Growth { per_sequence: 1, backlog: 0, keeps: None }),
                     index_of: Some(table),
+                    primary_key_bytes: None,
+                    is_filled_at_random: false,
                 });
                 let append = Step { probability: 1.0, act: Act::Append { object } };
                 steps.extend(times(appended, vec![append]));

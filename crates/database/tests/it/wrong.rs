@@ -13,7 +13,11 @@ fn refused(old: &str, new: &str) -> String {
 #[test]
 fn mistakes_are_named() {
     for (old, new, told) in [
-        ("{ update = \"district\" }", "{ update = \"distrikt\" }", "names \"distrikt\", which is no object"),
+        (
+            "{ update = \"district\", hold",
+            "{ update = \"distrikt\", hold",
+            "names \"distrikt\", which is no object",
+        ),
         ("{ pick = \"district\" }", "{ pick = \"distrikt\" }", "names \"distrikt\", which is no dimension"),
         ("by = \"item\" }", "by = \"itam\" }", "\"itam\" is no way to choose; use \"uniform\""),
         (
@@ -40,6 +44,18 @@ fn mistakes_are_named() {
             "{ scan = \"stock\", share = 2 }",
             "share out of range; use more than 0",
         ),
+        (
+            "{ read = \"warehouse\" }",
+            "{ read = \"warehouse\", hold = true }",
+            "holds what is not one row that is updated by its key",
+        ),
+        (
+            "{ update = \"district\", hold = true }",
+            "{ update = \"stock\", hold = true }, { update = \"district\", hold = true }",
+            "holds rows in another order than that of the objects",
+        ),
+        ("percent = 99 },", "percent = 99, hold = true },", "holds rows in a repeat or recall"),
+        ("primary_key_bytes = 16", "primary_key_bytes = 0", "primary_key_bytes out of range"),
         ("back = 3000", "back = 3000, by = \"uniform\"", "with back and by; choose among the newest"),
     ] {
         let error = refused(old, new);

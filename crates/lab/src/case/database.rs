@@ -175,7 +175,9 @@ fn workload(section: &DatabaseSection, engine: &Engine) -> Result<Workload, Stri
                 keys: section.keys.clone(),
                 mix: section.mix.clone(),
             };
-            Workload::find(id, &changes).map_err(|error| format!("database.workload: {error}"))
+            let workload =
+                Workload::find(id, &changes).map_err(|error| format!("database.workload: {error}"))?;
+            Ok(if engine.has_heaps() { workload.with_primary_keys() } else { workload })
         }
         None if !section.object.is_empty() => Ok(Workload::of_objects(&own_objects(section)?, engine)),
         _ => {
