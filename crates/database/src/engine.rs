@@ -59,6 +59,9 @@ pub struct Engine {
     pub heaps: Option<Parameter<f64>>,
     /// 1 if the first change of a page after a checkpoint writes the whole page into the log; 0 or absent if not.
     pub page_images: Option<Parameter<f64>>,
+    /// 1 if writes may stay in volatile caches and each write of the log is followed by a flush of them, as with files that are
+    /// synchronised; 0 or absent if each write is durable by itself.
+    pub flushes: Option<Parameter<f64>>,
 }
 
 /// A read of a scan lies in one piece of an object on a volume.
@@ -177,6 +180,7 @@ impl Engine {
             ("index_fill_random", &self.index_fill_random, 10.0, 100.0),
             ("heaps", &self.heaps, 0.0, 1.0),
             ("page_images", &self.page_images, 0.0, 1.0),
+            ("flushes", &self.flushes, 0.0, 1.0),
         ];
         optional
             .into_iter()
@@ -254,6 +258,11 @@ impl Engine {
         value_or(&self.page_images, 0.0) > 0.0
     }
 
+    /// Whether writes may stay in volatile caches until a flush, which follows each write of the log.
+    pub fn flushes_caches(&self) -> bool {
+        value_or(&self.flushes, 0.0) > 0.0
+    }
+
     /// Where each number comes from: of what, how it is known, the source.
     pub fn sources(&self) -> Vec<(&'static str, SourceKind, &str)> {
         let all = [
@@ -280,6 +289,7 @@ impl Engine {
             ("index_fill_random", &self.index_fill_random),
             ("heaps", &self.heaps),
             ("page_images", &self.page_images),
+            ("flushes", &self.flushes),
         ];
         let present = optional.into_iter().filter_map(|(name, number)| Some((name, number.as_ref()?)));
         all.into_iter()

@@ -227,7 +227,8 @@ pub async fn run<T: BlockTarget + 'static>(
 ) -> Result<DatabaseReport, DatabaseError> {
     let layout = Layout::new(&spec.workload, &spec.engine, &spec.scale);
     let storage = Storage::new(world, &layout, volumes, placement)?.with_queue(spec.host.volume_queue);
-    let storage = Rc::new(storage.with_page_cache(spec.host.page_cache));
+    let storage =
+        Rc::new(storage.with_page_cache(spec.host.page_cache).with_flushes(spec.engine.flushes_caches()));
     let mut script = Script::new(&spec.workload, &layout);
     let mut buffer = Buffer::new(spec.buffer.0 / layout.page.0, spec.policy);
     let touches = warm(&spec, &mut script, &mut buffer, &storage, &hooks, seed);

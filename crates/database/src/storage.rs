@@ -119,6 +119,8 @@ pub struct Storage<T> {
     spread: f64,
     /// What may be under way to each volume; no limit where there is none.
     queues: Vec<Semaphore>,
+    /// Writes may stay in volatile caches until a flush.
+    flushes: bool,
     page_cache: RefCell<PageCache>,
     transfers: RefCell<Transfers>,
 }
@@ -156,7 +158,18 @@ impl<T: BlockTarget> Storage<T> {
         let transfers = RefCell::new(Transfers::none(layout.objects.len(), volumes.len()));
         let (world, layout, spread) = (world.clone(), layout.clone(), placement.spread);
         let (queues, page_cache) = (Vec::new(), RefCell::new(PageCache::new(0)));
-        Ok(Storage { world, volumes, layout, homes, log, spread, queues, page_cache, transfers })
+        Ok(Storage {
+            world,
+            volumes,
+            layout,
+            homes,
+            log,
+            spread,
+            queues,
+            page_cache,
+            flushes: false,
+            transfers,
+        })
     }
 
     /// The same from a host that has so many I/Os to a volume under way at most.
@@ -164,6 +177,12 @@ impl<T: BlockTarget> Storage<T> {
         let queue = |depth| Semaphore::new(u64::from(depth));
         self.queues =
             depth.into_iter().flat_map(|depth| self.volumes.iter().map(move |_| queue(depth))).collect();
+        self
+    }
+
+    /// The same for an engine whose writes may stay in volatile caches until a flush, which follows each write of the log.
+    pub fn with_flushes(mut self, flushes: bool) -> Storage<T> {
+        self.flushes = flushes;
         self
     }
 
@@ -227,7 +246,7 @@ impl<T: BlockTarget> Storage<T> {
         let data = self.world.buffer(sectors).freeze();
         (first..first + pages).for_each(|page| _ = self.pass_page_cache(page));
         let _turn = self.turn(volume).await;
-        self.volumes[volume].write(lba, data, true).await?;
+        self.volumes[volume].write(lba, data, !self.flushes).await?;
         let bytes = u64::from(sectors) * SECTOR_BYTES;
         let took = self.world.now().saturating_sub(began);
         let mut transfers = self.transfers.borrow_mut();
@@ -237,7 +256,7 @@ impl<T: BlockTarget> Storage<T> {
         Ok(())
     }
 
-    /// Writes so many bytes of the log behind its byte `at`.
+    /// Writes so many bytes of the log behind its byte `at`. They are durable when this returns.
     pub(crate) async fn write_log(&self, at: u64, bytes: u64) -> Result<(), IoError> {
         let (volume, begin, size) = self.log;
         let inside = (at % size).min(size - bytes.min(size));
@@ -247,7 +266,10 @@ impl<T: BlockTarget> Storage<T> {
         // The ring begins and goes on at whole pages of the array.
         let lba = Lba((begin + inside) / 4096 * 4096 / SECTOR_BYTES);
         let _turn = self.turn(volume).await;
-        self.volumes[volume].write(lba, data, true).await?;
+        self.volumes[volume].write(lba, data, !self.flushes).await?;
+        if self.flushes {
+            self.volumes[volume].flush().await?;
+        }
         let took = self.world.now().saturating_sub(began);
         let mut transfers = self.transfers.borrow_mut();
         transfers.log.record(bytes, took);

@@ -4,13 +4,14 @@
 //! once; the log and the map pages, whose writes are not counted; and the memory cache before it, so that all that is read is
 //! offered as read for the first time.
 
-use tier0_units::Nanos;
+use tier0_units::{Nanos, PAGE_SECTORS};
 
 use crate::admission::{Admission, OverBudget};
 use crate::budget::Budget;
 use crate::entry::Entry;
 use crate::line::{LINE_PAGES, PAGE_BYTES, Spot, Spread};
 use crate::place::{WAYS_AT_FORMAT, WAYS_MAX};
+use crate::read::SECTORS_MAX;
 use crate::table::{RRPV_LONG, Table};
 
 /// A flash cache that holds nothing but its tables.
@@ -65,8 +66,13 @@ impl FlashModel {
     }
 
     /// Pages of some lines (of each a bit for each page) are read together: they come from here where all are there, else they are
-    /// read elsewhere and offered. Returns whether they came from here.
+    /// read elsewhere and offered. Longer reads than 64 KiB neither come from here nor are offered. Returns whether they came
+    /// from here.
     pub fn read(&mut self, lines: &[(u64, u8)], now: Nanos) -> bool {
+        let pages: u32 = lines.iter().map(|(_, halves)| halves.count_ones()).sum();
+        if u64::from(pages) * PAGE_SECTORS > u64::from(SECTORS_MAX) {
+            return false;
+        }
         let is_hit = lines.iter().all(|(line, halves)| self.held(*line) & halves == *halves);
         for (line, halves) in lines {
             let Some(spot) = self.spot(*line) else { continue };
@@ -165,6 +171,15 @@ mod tests {
         assert!(!model.strike(7) && model.held(7) == 0, "it came in, and was not read after that");
         model.read(&[(7, 3), (8, 3)], Nanos::from_secs(6));
         assert!(!model.read(&[(7, 3), (9, 1)], Nanos::from_secs(7)), "all or nothing");
+    }
+
+    #[test]
+    fn reads_beyond_64_kib_pass_it_by() {
+        let mut model = FlashModel::new(9600, ENDLESS);
+        let long: Vec<(u64, u8)> = (0..9).map(|line| (line, 3)).collect();
+        assert!(!model.read(&long, Nanos::ZERO) && model.written_pages() == 0, "18 pages are not offered");
+        assert!(!model.read(&long[..8], Nanos::ZERO) && model.written_pages() == 16);
+        assert!(model.read(&long[..8], Nanos::ZERO));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::line::{LINE_SECTORS, half_bit};
 use crate::patience::within;
 
 /// The longest read that is answered, sectors: 64 KiB.
-const SECTORS_MAX: u32 = 128;
+pub(crate) const SECTORS_MAX: u32 = 128;
 /// After so many reads one after the other that took too long, a device is not asked for a while. Reads that wait at the same
 /// time wait for the same thing, and are one of these.
 const SLOW_READS_MAX: u32 = 4;

@@ -9,7 +9,7 @@ use tier0_sim::{Array, Failure, Mixture, SimConfig, System};
 /// Seeds that must be clean.
 const SEEDS: Range<u64> = 0..48;
 /// Seeds that draw their mixtures that must be clean.
-const MIXTURE_SEEDS: Range<u64> = 0..48;
+const MIXTURE_SEEDS: Range<u64> = 0..32;
 /// Seeds of growing pools that must be clean.
 const GROWING_SEEDS: Range<u64> = 0..20;
 /// Seeds of pools with two groups of sets that must be clean.
@@ -27,7 +27,7 @@ const MISHAP_SEEDS: Range<u64> = 0..24;
 /// Seeds with incidents that must be clean.
 const INCIDENT_SEEDS: Range<u64> = 0..24;
 /// Seeds with ordeals that must be clean.
-const ORDEAL_SEEDS: Range<u64> = 80..128;
+const ORDEAL_SEEDS: Range<u64> = 80..104;
 /// Seeds of users who come through NBD that must be clean.
 const NETWORK_SEEDS: Range<u64> = 0..20;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
@@ -37,7 +37,7 @@ const FLASH_SCRIPT: u64 = 1;
 /// Every so many-th of its crash points is tried: a prime, too.
 const FLASH_STRIDE: u64 = 997;
 /// Every so many-th crash point is tried: a prime, so that all manners of a power cut take their turns.
-const CRASH_STRIDE: u64 = 211;
+const CRASH_STRIDE: u64 = 421;
 
 /// Sweeps these seeds of the swarm, changed: all are clean, and each of these things happens.
 fn survives(seeds: Range<u64>, change: impl Fn(SimConfig) -> SimConfig + Sync, things: &[&str]) {

@@ -65,7 +65,7 @@ fn crash_points_pass_the_correct_array_and_catch_a_skipped_flush() {
     let points = |bug: Option<Bug>| {
         let system = Mirror(bug);
         let mut config = SimConfig::draw(5, &system);
-        config.load.operations = 12;
+        config.load.operations = 6;
         config.array.volumes.iter_mut().for_each(|volume| volume.write_cache = WriteCache::Durable);
         config.faults.per_life = 0.0;
         config.faults.missing_share = 0.0;
