@@ -95,3 +95,16 @@ fn an_open_loop_that_falls_behind_is_told_with_its_rates() {
     assert!(report["rate"]["waiting"].as_u64() > Some(10_000), "{}", report["rate"]);
     assert!(succeed(&load).contains("the target fell behind: asked 5,000 IOPS, answered "));
 }
+
+#[test]
+fn a_file_smaller_than_its_model_is_refused_before_it_is_made() {
+    let directory = directory();
+    let drives = disks("sas-15k-146gb-sff", "path = \"d{n}.img\"\nsize = \"1GB\"\n", "", "100MiB");
+    let drives = drives.replace("model = \"sas", "class = \"disk\"\nmodel = \"sas");
+    let array = file(directory.path(), "a.toml", &drives);
+    for verb in ["check", "create"] {
+        let told = refuse(&[verb, text(&array)]);
+        assert!(told.contains("models a drive of") && told.contains("enlarge it"), "{verb}: {told}");
+    }
+    assert!(!directory.path().join("d0.img").exists(), "nothing was made");
+}

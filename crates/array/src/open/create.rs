@@ -20,6 +20,7 @@ use uuid::Uuid;
 use super::assemble::consents_of;
 use super::cores::cores_of;
 use super::identity::{check_distinct, identity};
+use super::medium::model_of;
 use super::room::{check_room, directory_of, no_room};
 use super::{Kind, Medium, OpenArray, OpenPool, ToOpen, in_real_world};
 use crate::ArrayError;
@@ -109,7 +110,12 @@ pub(super) fn plan(
         return Err(ArrayError::WithoutChecksums { pool: pool.name.clone() });
     }
     // Of drives without bounds, the plan alone would take long.
-    check_room(description.drives.iter().filter(|drive| is_to_be_made(drive)))?;
+    let to_be_made = || description.drives.iter().filter(|drive| is_to_be_made(drive));
+    for drive in to_be_made() {
+        let has = drive.size.map(SectorCount::in_bytes).unwrap_or_default();
+        model_of(drive, has)?;
+    }
+    check_room(to_be_made())?;
     let cores = cores_of(description, media.iter().flatten())?;
     let sizes = sizes_of(description, media)?;
     let mut description = description.clone();

@@ -57,28 +57,14 @@ impl Medium {
                 ));
             }
         };
-        let model = description.model.as_ref().map(|id| Model::of(&Catalog::embedded(), id)).transpose()?;
-        if model.as_ref().is_some_and(Model::is_nvram) {
-            return Err(unusable(
-                "models a protected write cache, which exists only in virtual time; run the file with \
-                 \"tier0 load\", or put the write log on persistent drives",
-            ));
-        }
-        let medium = Medium {
+        let mut medium = Medium {
             name: description.name.clone(),
             base,
-            model,
+            model: None,
             number: number as u64,
             health: Health::new(),
         };
-        if let Some(model) = &medium.model
-            && model.sectors().0 > medium.base_sectors().0
-        {
-            let (needs, has) = (model.sectors().bytes().0, medium.base_sectors().bytes().0);
-            return Err(unusable(&format!(
-                "models a drive of {needs} bytes, but its storage has {has}; enlarge it (a sparse file takes no space)"
-            )));
-        }
+        medium.model = model_of(description, medium.base_sectors())?;
         Ok(medium)
     }
 
@@ -236,6 +222,33 @@ impl Medium {
             Base::Ram(_, size) => SectorCount::in_bytes(*size),
         }
     }
+}
+
+/// The model of a drive whose storage has so many sectors.
+///
+/// # Errors
+/// It is not in the catalogue, exists only in virtual time, or is larger than the storage.
+pub(super) fn model_of(
+    description: &DriveDescription,
+    has: SectorCount,
+) -> Result<Option<Model>, ArrayError> {
+    let unusable = |fact: String| ArrayError::Unusable { drive: description.name.clone(), fact };
+    let Some(id) = &description.model else { return Ok(None) };
+    let model = Model::of(&Catalog::embedded(), id)?;
+    if model.is_nvram() {
+        return Err(unusable(
+            "models a protected write cache, which exists only in virtual time; run the file with \
+             \"tier0 load\", or put the write log on persistent drives"
+                .to_owned(),
+        ));
+    }
+    if model.sectors() > has {
+        let (needs, has) = (model.sectors().bytes().0, has.bytes().0);
+        return Err(unusable(format!(
+            "models a drive of {needs} bytes, but its storage has {has}; enlarge it (a sparse file takes no space)"
+        )));
+    }
+    Ok(Some(model))
 }
 
 /// Why a drive cannot be opened: the system itself may have it.
