@@ -43,25 +43,39 @@ fn heading(report: &RunReport) -> String {
             used.io_wait * 100.0
         )
     });
+    let own = match (&settings.items, &settings.home) {
+        (Some(items), Some(home)) => format!(", items {items}, home {home}"),
+        _ => String::new(),
+    };
     let what = format!(
-        "order entry, {}, {}, {:.0} s after {:.0} s of ramp{early}; think {}{rate}, items {}, home {}, {}, {}",
-        counted(u64::from(report.warehouses), "warehouse"),
+        "{}, {}, {}, {:.0} s after {:.0} s of ramp{early}; think {}{rate}{own}, {}, {}",
+        report.workload,
+        scale(report),
         counted(u64::from(settings.users), "user"),
         report.seconds,
         settings.ramp_s,
         settings.think,
-        settings.items,
-        settings.home,
         settings.isolation,
         report.database
     );
     let rates = format!(
-        "NOPM {} (New-Orders committed per minute), {} commits per minute in all, {} retries",
-        thousands(report.nopm),
+        "{}{} commits per minute in all, {} retries",
+        report.nopm.map_or(String::new(), |nopm| format!(
+            "NOPM {} (New-Orders committed per minute), ",
+            thousands(nopm)
+        )),
         thousands(report.commits_per_minute),
         report.retries
     );
     [what, rates, processor].map(|line| wrapped(&line, "  ")).join("\n")
+}
+
+/// How large the database is; reports of older versions say the number of warehouses only.
+pub(super) fn scale(report: &RunReport) -> String {
+    match (report.scale.as_str(), report.warehouses) {
+        ("", Some(warehouses)) => counted(u64::from(warehouses), "warehouse"),
+        (scale, _) => scale.to_owned(),
+    }
 }
 
 fn transactions(report: &RunReport) -> Table {
@@ -82,7 +96,7 @@ fn transactions(report: &RunReport) -> Table {
             kind.response_ms.as_ref().map_or("-".to_owned(), |response| figure(of(response)))
         };
         rows.add_row([
-            kind.kind.name().to_owned(),
+            kind.kind.clone(),
             format!("{:.1} %", kind.share * 100.0),
             kind.committed.to_string(),
             kind.rolled_back.to_string(),
@@ -216,7 +230,7 @@ fn series(seconds: &[Second]) -> Table {
         let busy: Vec<f64> = part.iter().filter_map(|second| second.busy).collect();
         rows.add_row([
             format!("{until:.0}"),
-            minute(|second| second.new_orders),
+            minute(|second| second.headline),
             minute(|second| second.commits),
             worst.map_or("-".to_owned(), figure),
             part.iter().map(|second| second.retries).sum::<u64>().to_string(),

@@ -36,6 +36,9 @@ report. Columns and limits: docs/bench.md.";
 pub(crate) struct Run {
     #[command(flatten)]
     database: Database,
+    /// The load that the database must have [default: the one that it has]
+    #[arg(long = "load", value_name = "LOAD")]
+    wanted: Option<tier0_bench::load::Load>,
     #[command(flatten)]
     load: Load,
     /// The array under the database: its array file or control socket
@@ -49,7 +52,7 @@ pub(crate) struct Run {
 /// Runs and reports.
 pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
     let address = verb.database.address()?;
-    let options = verb.load.options();
+    let options = verb.load.options(verb.wanted);
     let array = verb.array.as_deref().map(Array::of).transpose()?;
     // An array that cannot be asked now is a mistake; later it is a gap in the report.
     if let Some(array) = &array {

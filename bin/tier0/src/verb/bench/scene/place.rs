@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use tier0_bench::load::Scale;
 use tier0_catalog::Catalog;
 
 use super::Scene;
@@ -93,9 +94,16 @@ impl Place {
     }
 }
 
+/// What a database takes, with what it grows in a run of minutes.
+fn database_mib(scale: &Scale) -> u64 {
+    match scale {
+        Scale::Warehouses(count) => u64::from(*count) * WAREHOUSE_MIB,
+    }
+}
+
 /// The array file.
 fn array_text(verb: &Scene, directory: &Path) -> Result<String, Failure> {
-    let volume_mib = u64::from(verb.warehouses) * WAREHOUSE_MIB + VOLUME_MORE_MIB;
+    let volume_mib = database_mib(&verb.size.scale(true)?) + VOLUME_MORE_MIB;
     let drives = u64::from(verb.drives);
     // The share of a drive that holds data of volumes.
     let data_drives = match verb.raid.as_str() {
