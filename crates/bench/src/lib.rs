@@ -6,6 +6,7 @@
 //! | [`address`] | where the database is, without its password in any text |
 //! | [`load`] | which loads there are, and what the shared parts ask of each |
 //! | [`order_entry`] | the load in the form of TPC-C: tables, rows, draws, the five transactions, the conditions that always hold |
+//! | [`decision_support`] | the load in the form of TPC-H: tables, rows, the twenty-two queries, the conditions that always hold |
 //! | [`prepare`](mod@prepare) | creates and loads the tables; goes on where an earlier load ended |
 //! | [`run`](mod@run) | users who run transactions for a time, and what they measured |
 //! | [`check`](mod@check) | tests the conditions |
@@ -21,6 +22,7 @@
 pub mod address;
 pub mod check;
 pub mod counters;
+pub mod decision_support;
 mod error;
 pub mod load;
 pub mod order_entry;

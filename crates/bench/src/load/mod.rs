@@ -24,13 +24,15 @@ use self::condition::Condition;
 pub use self::scale::Scale;
 use self::schema::Table;
 use crate::BenchError;
-use crate::order_entry;
+use crate::{decision_support, order_entry};
 
 /// A load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// In the form of TPC-C.
     OrderEntry,
+    /// In the form of TPC-H.
+    DecisionSupport,
 }
 
 /// Makes the rows of a database. Pieces are loaded in any order, each in one transaction; the parts of a table of a piece in
@@ -53,12 +55,13 @@ pub(crate) struct Filled {
 
 impl Load {
     /// All of them.
-    pub const ALL: [Load; 1] = [Load::OrderEntry];
+    pub const ALL: [Load; 2] = [Load::OrderEntry, Load::DecisionSupport];
 
     /// Its name in options, reports and the database's own record.
     pub fn name(self) -> &'static str {
         match self {
             Load::OrderEntry => "order-entry",
+            Load::DecisionSupport => "decision-support",
         }
     }
 
@@ -66,6 +69,7 @@ impl Load {
     pub fn title(self) -> &'static str {
         match self {
             Load::OrderEntry => "order entry",
+            Load::DecisionSupport => "decision support",
         }
     }
 
@@ -73,13 +77,14 @@ impl Load {
     pub(crate) fn tables(self) -> &'static [Table] {
         match self {
             Load::OrderEntry => &order_entry::schema::TABLES,
+            Load::DecisionSupport => &decision_support::schema::TABLES,
         }
     }
 
     /// A statement that creates what its tables need beside them.
     pub(crate) fn beside_tables(self) -> &'static str {
         match self {
-            Load::OrderEntry => "",
+            Load::OrderEntry | Load::DecisionSupport => "",
         }
     }
 }
@@ -106,6 +111,7 @@ impl Scale {
     pub fn load(&self) -> Load {
         match self {
             Scale::Warehouses(_) => Load::OrderEntry,
+            Scale::Factor(_) => Load::DecisionSupport,
         }
     }
 
@@ -113,6 +119,7 @@ impl Scale {
     pub(crate) fn pieces(&self) -> i32 {
         match self {
             Scale::Warehouses(count) => order_entry::rows::pieces(*count),
+            Scale::Factor(factor) => decision_support::rows::pieces(*factor),
         }
     }
 
@@ -120,13 +127,14 @@ impl Scale {
     pub(crate) fn rows(&self, seed: u64) -> Result<Box<dyn Rows>, BenchError> {
         match self {
             Scale::Warehouses(_) => Ok(Box::new(order_entry::rows::OrderEntryRows::new(seed)?)),
+            Scale::Factor(factor) => Ok(Box::new(decision_support::rows::DecisionSupportRows::new(*factor))),
         }
     }
 
     /// A statement that is run once all rows and indexes are there.
     pub(crate) fn finish(&self) -> Option<String> {
         match self {
-            Scale::Warehouses(_) => None,
+            Scale::Warehouses(_) | Scale::Factor(_) => None,
         }
     }
 
@@ -134,6 +142,7 @@ impl Scale {
     pub(crate) fn conditions(&self) -> Vec<Condition> {
         match self {
             Scale::Warehouses(_) => order_entry::conditions::all(),
+            Scale::Factor(factor) => decision_support::conditions::all(*factor),
         }
     }
 }

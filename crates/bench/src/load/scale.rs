@@ -11,6 +11,8 @@ use crate::BenchError;
 pub enum Scale {
     /// Order entry: warehouses, at least one; about 110 MB each.
     Warehouses(u32),
+    /// Decision support: the scale factor, from 0.01; 1 is about 1.7 GB with indexes.
+    Factor(f64),
 }
 
 impl Scale {
@@ -18,6 +20,7 @@ impl Scale {
     pub(crate) fn units(&self) -> f64 {
         match self {
             Scale::Warehouses(count) => f64::from(*count),
+            Scale::Factor(factor) => *factor,
         }
     }
 
@@ -27,13 +30,14 @@ impl Scale {
             (units.fract() == 0.0 && units >= 1.0 && units <= f64::from(u32::MAX)).then_some(units as u32);
         match load {
             super::Load::OrderEntry => whole.map(Scale::Warehouses),
+            super::Load::DecisionSupport => Some(Scale::Factor(units)),
         }
     }
 
     /// Days of initial trades, of loads that have trades.
     pub(crate) fn days(&self) -> Option<i32> {
         match self {
-            Scale::Warehouses(_) => None,
+            Scale::Warehouses(_) | Scale::Factor(_) => None,
         }
     }
 
@@ -42,7 +46,11 @@ impl Scale {
     pub(crate) fn check(&self) -> Result<(), BenchError> {
         match self {
             Scale::Warehouses(0) => Err(BenchError::Option("at least one warehouse is needed".to_owned())),
-            Scale::Warehouses(_) => Ok(()),
+            // The generator has 32-bit keys of parts.
+            Scale::Factor(factor) if !(0.01..=1000.0).contains(factor) => Err(BenchError::Option(format!(
+                "a scale factor is a number from 0.01 to 1000, not {factor}; correct --scale-factor"
+            ))),
+            Scale::Warehouses(_) | Scale::Factor(_) => Ok(()),
         }
     }
 
@@ -50,6 +58,7 @@ impl Scale {
     pub(crate) fn grows_to(&self, wanted: &Scale) -> bool {
         match (self, wanted) {
             (Scale::Warehouses(has), Scale::Warehouses(wanted)) => has <= wanted,
+            (has, wanted) => has == wanted,
         }
     }
 
@@ -57,6 +66,7 @@ impl Scale {
     pub(crate) fn option(&self) -> String {
         match self {
             Scale::Warehouses(count) => format!("--warehouses {count}"),
+            Scale::Factor(factor) => format!("--scale-factor {factor}"),
         }
     }
 }
@@ -65,6 +75,7 @@ impl fmt::Display for Scale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Scale::Warehouses(count) => f.write_str(&counted(u64::from(*count), "warehouse")),
+            Scale::Factor(factor) => write!(f, "scale factor {factor}"),
         }
     }
 }

@@ -40,6 +40,7 @@ use crate::address::Address;
 use crate::counters::array::{ArraySample, ArrayUse};
 use crate::counters::database::{DatabaseSample, DatabaseUse};
 use crate::counters::processor::ProcessorSample;
+use crate::decision_support::script::DecisionSupport;
 use crate::error::BenchError;
 use crate::load::state::State;
 use crate::load::{Load, Scale};
@@ -73,10 +74,14 @@ pub fn run(
     runtime()?.block_on(async {
         let observer = address.connect().await?;
         let state = State::ready(&observer, address, options.load).await?;
+        options.check_for(state.scale.load())?;
         let place = Place { address, observer, state: state.clone() };
         match state.scale {
             Scale::Warehouses(count) => {
                 drive(place, OrderEntry::new(options, count)?, options, array, watch).await
+            }
+            Scale::Factor(factor) => {
+                drive(place, DecisionSupport::new(options, factor), options, array, watch).await
             }
         }
     })
@@ -108,7 +113,7 @@ async fn drive<S: Script>(
     (watch.say)(&format!("connecting {} users", options.users));
     let sessions = connect(address, &shared.script, options, watch).await?;
 
-    let ramp = Duration::from(options.ramp());
+    let ramp = Duration::from(options.ramp(state.scale.load()));
     let start = async || -> Result<Before, BenchError> {
         let before = Before::read(&observer, &tables, array).await?;
         shared.tally.restart();
@@ -134,7 +139,7 @@ async fn drive<S: Script>(
             }
         };
         let (begins, mut seconds) = (Instant::now(), Vec::new());
-        let ended = clock.run(begins, begins + options.duration.into(), "run", &mut seconds).await;
+        let ended = clock.run(begins, begins + options.duration(), "run", &mut seconds).await;
         let elapsed = begins.elapsed();
         // An early end still has a result.
         let is_early = match ended {
@@ -299,7 +304,8 @@ impl<S: Script> Clock<'_, S> {
             let row = self.shared.tally.take_second((tick - begins).as_secs_f64(), busy);
             let length = (tick - begins).as_secs_f64() - (second - 1) as f64;
             if length > 0.0 {
-                (self.watch.say)(&line(self.load, phase, &row, length));
+                let all = self.shared.tally.by_user().iter().sum();
+                (self.watch.say)(&line(self.load, phase, &row, length, all));
                 rows.push(row);
             }
             if tick == ends || !goes_on {
@@ -326,16 +332,19 @@ impl<S: Script> Clock<'_, S> {
     }
 }
 
-/// A second in words.
-fn line(load: Load, phase: &str, row: &Second, length: f64) -> String {
+/// A second in words; so many transactions have ended in all.
+fn line(load: Load, phase: &str, row: &Second, length: f64, all: u64) -> String {
     let minute = |count: u64| count as f64 / length * 60.0;
-    let p95 = row.p95_ms.map_or("-".to_owned(), |p95| format!("{p95:.1} ms"));
     let busy = row.busy.map_or(String::new(), |busy| format!("  CPU {:.0} %", busy * 100.0));
     let retries = if row.retries > 0 { format!("  retries {}", row.retries) } else { String::new() };
-    let rates = match load {
-        Load::OrderEntry => {
-            format!("NOPM {:>7.0}  commits/min {:>7.0}", minute(row.headline), minute(row.commits))
-        }
+    let p95 = row.p95_ms.map_or("-".to_owned(), |p95| format!("{p95:.1} ms"));
+    let own = match load {
+        Load::OrderEntry => format!(
+            "NOPM {:>7.0}  commits/min {:>7.0}  p95 {p95:>9}",
+            minute(row.headline),
+            minute(row.commits)
+        ),
+        Load::DecisionSupport => format!("{all} queries finished, {} of them now", row.commits),
     };
-    format!("{phase} {:>4.0} s  {rates}  p95 {p95:>9}{busy}{retries}", row.second)
+    format!("{phase} {:>4.0} s  {own}{busy}{retries}", row.second)
 }

@@ -2,15 +2,19 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use tier0_units::Nanos;
 use tier0_workload::spec::parse_duration;
 
 pub use super::mix::Weights;
 use crate::BenchError;
+use crate::decision_support::script::Queries;
 use crate::load::Load;
 use crate::order_entry::draw::{Home, Items};
 
+/// A pass ends by itself, before this.
+const ONE_PASS_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How long users start where nothing else is said.
 const RAMP: Nanos = Nanos::from_secs(5);
 
@@ -36,6 +40,10 @@ pub struct RunOptions {
     pub home: Option<Home>,
     /// Shares of transactions; none: the modelled workload's.
     pub mix: Option<Weights>,
+    /// Which queries streams run; of decision support. None: all.
+    pub queries: Option<Queries>,
+    /// Whether each stream runs its queries once, however long that takes; of decision support.
+    pub one_pass: bool,
     /// How sessions are isolated.
     pub isolation: Isolation,
     /// Seed of all draws.
@@ -64,9 +72,44 @@ impl RunOptions {
         Ok(())
     }
 
-    /// How long users start before anything is counted.
-    pub(crate) fn ramp(&self) -> Nanos {
-        self.ramp.unwrap_or(RAMP)
+    /// # Errors
+    /// Something is asked for that the load does not have.
+    pub(crate) fn check_for(&self, load: Load) -> Result<(), BenchError> {
+        use Load::{DecisionSupport, OrderEntry};
+        let has_think_time_of_specification = self.think == Think::Spec;
+        let has_pauses = self.think != Think::None;
+        let others: [(&str, bool, &[Load]); 8] = [
+            ("--items", self.items.is_some(), &[OrderEntry]),
+            ("--home", self.home.is_some(), &[OrderEntry]),
+            ("--think spec", has_think_time_of_specification, &[OrderEntry]),
+            ("--mix", self.mix.is_some(), &[OrderEntry]),
+            ("--rate", self.rate.is_some(), &[OrderEntry]),
+            ("--ramp or --think", self.ramp.is_some() || has_pauses, &[OrderEntry]),
+            ("--queries", self.queries.is_some(), &[DecisionSupport]),
+            ("--one-pass", self.one_pass, &[DecisionSupport]),
+        ];
+        let wrong = others.iter().find(|(_, is_given, loads)| *is_given && !loads.contains(&load));
+        match wrong {
+            None => Ok(()),
+            Some((option, ..)) => Err(BenchError::Option(format!(
+                "{option} means nothing for the load of this database, {}; leave it out",
+                load.title()
+            ))),
+        }
+    }
+
+    /// How long users start before anything is counted. The server books the reads of a query when it ends, so that those of
+    /// decision support are counted from the first one on.
+    pub(crate) fn ramp(&self, load: Load) -> Nanos {
+        match load {
+            Load::DecisionSupport => Nanos::ZERO,
+            Load::OrderEntry => self.ramp.unwrap_or(RAMP),
+        }
+    }
+
+    /// How long is measured at most.
+    pub(crate) fn duration(&self) -> Duration {
+        if self.one_pass { ONE_PASS_LIMIT } else { self.duration.into() }
     }
 }
 

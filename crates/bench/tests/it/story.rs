@@ -56,6 +56,8 @@ fn options(users: u32, seconds: u64) -> RunOptions {
         items: None,
         home: None,
         mix: None,
+        queries: None,
+        one_pass: false,
         isolation: Isolation::ReadCommitted,
         seed: 1,
     }

@@ -1,6 +1,7 @@
 //! The options that say what users do, shared by `bench run` and `bench scene`.
 
 use clap::{Args, ValueEnum};
+use tier0_bench::decision_support::script::Queries;
 use tier0_bench::load::Load as LoadName;
 use tier0_bench::order_entry::draw::{Home, Items};
 use tier0_bench::run::options::{Isolation, Weights};
@@ -11,7 +12,7 @@ use tier0_workload::spec::parse_duration;
 /// What users do.
 #[derive(Args, Debug)]
 pub(super) struct Load {
-    /// Users, each with a connection
+    /// Users, each with a connection; of decision-support: streams
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     users: u32,
     /// Measure this long
@@ -37,6 +38,12 @@ pub(super) struct Load {
     /// not run [default: the specification's]
     #[arg(long, value_name = "MIX")]
     mix: Option<Weights>,
+    /// Queries that streams run, as in q1,q6 [decision-support; default: all 22]
+    #[arg(long, value_name = "QUERIES")]
+    queries: Option<Queries>,
+    /// End when each stream has run its queries once, instead of after a time [decision-support]
+    #[arg(long, conflicts_with = "duration")]
+    one_pass: bool,
     /// Isolation of transactions
     #[arg(long, value_name = "LEVEL", default_value = "read-committed")]
     isolation: IsolationOption,
@@ -86,6 +93,8 @@ impl Load {
                 HomeOption::All => Home::All,
             }),
             mix: self.mix.clone(),
+            queries: self.queries.clone(),
+            one_pass: self.one_pass,
             isolation: match self.isolation {
                 IsolationOption::ReadCommitted => Isolation::ReadCommitted,
                 IsolationOption::RepeatableRead => Isolation::RepeatableRead,

@@ -16,12 +16,16 @@ Examples:
   tier0 bench prepare --dsn host=/run/postgresql --warehouses 100 --jobs 4
       through a unix socket, with four connections; the database has the
       user's name unless --dsn or PGDATABASE says otherwise
+  tier0 bench prepare --dsn postgres://localhost/dss --load decision-support \
+      --scale-factor 1
+      a decision-support database (in the form of TPC-H), about 1.7 GB
   tier0 bench prepare --dsn postgres://localhost/bench --drop
       remove the tables that an earlier prepare created
 
-A warehouse takes about 110 MB. Each is loaded in one transaction: after Ctrl-C
-or a crash, the same command loads the rest. A higher number of warehouses adds
-some. The database must exist; tables of other programs are never changed.";
+A warehouse takes about 110 MB. Rows are loaded in parts, each in one
+transaction: after Ctrl-C or a crash, the same command loads the rest. A higher
+number of warehouses adds some; the size of other loads is fixed. A database has
+one load, and must exist; tables of other programs are never changed.";
 
 /// What to load.
 #[derive(Args, Debug)]

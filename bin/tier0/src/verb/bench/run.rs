@@ -22,10 +22,12 @@ Examples:
   tier0 bench run --dsn postgres://localhost/bench --users 50 --rate 100 --json
       100 transactions per second arrive in all; response times count from the
       arrival
+  tier0 bench run --dsn postgres://localhost/dss --users 4 --one-pass
+      decision support: four streams run all queries once
   tier0 bench run --dsn postgres://localhost/bench --users 100 --think spec
       terminals of the specification, about 21 s for each transaction
 
-NOPM: committed New-Orders per minute, about 43 % of all commits. Transactions
+The load is the one that the database has. NOPM: committed New-Orders per minute, about 43 % of all commits. Transactions
 that the server refuses (serialization failure, deadlock) are repeated and
 counted as retries; any other error ends the run. Ctrl-C ends it early, with a
 report. Columns and limits: docs/bench.md.";

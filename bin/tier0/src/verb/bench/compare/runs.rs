@@ -78,7 +78,12 @@ fn figures(first: &RunReport, second: &RunReport) -> Vec<Figure> {
         let ratio = first.zip(second).filter(|(first, _)| *first > 0.0).map(|(first, second)| second / first);
         all.push(Figure { name, first, second, ratio });
     };
-    add("NOPM".to_owned(), &|report| report.nopm);
+    if first.nopm.is_some() || second.nopm.is_some() {
+        add("NOPM".to_owned(), &|report| report.nopm);
+    }
+    if first.queries_per_hour.is_some() || second.queries_per_hour.is_some() {
+        add("queries per hour".to_owned(), &|report| report.queries_per_hour);
+    }
     add("commits per minute".to_owned(), &|report| Some(report.commits_per_minute));
     add("retries".to_owned(), &|report| Some(report.retries as f64));
     let responses: [Named<Quantiles, f64>; 3] =

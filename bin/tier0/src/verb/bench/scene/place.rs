@@ -15,6 +15,8 @@ const SOCKET_PATH_MAX: usize = 107;
 const VOLUME_MORE_MIB: u64 = 2560;
 /// A warehouse, and what it grows in a run of minutes.
 const WAREHOUSE_MIB: u64 = 200;
+/// Scale factor 1 of decision support with its indexes, and what sorts put into files.
+const FACTOR_MIB: f64 = 3072.0;
 
 /// The scene's directory.
 pub(super) struct Place {
@@ -98,6 +100,7 @@ impl Place {
 fn database_mib(scale: &Scale) -> u64 {
     match scale {
         Scale::Warehouses(count) => u64::from(*count) * WAREHOUSE_MIB,
+        Scale::Factor(factor) => (factor * FACTOR_MIB).ceil() as u64,
     }
 }
 
