@@ -5,8 +5,8 @@ use tokio::time::Instant;
 
 use crate::address::Address;
 use crate::error::BenchError;
-use crate::order_entry::conditions;
-use crate::order_entry::state::State;
+use crate::load::Load;
+use crate::load::state::State;
 use crate::run::runtime;
 use crate::watch::{Watch, unless_over};
 
@@ -37,8 +37,10 @@ pub struct Tested {
 pub struct Checked {
     /// The database, without a password.
     pub database: String,
-    /// Its warehouses.
-    pub warehouses: u32,
+    /// The load.
+    pub workload: String,
+    /// How large it is, in words.
+    pub scale: String,
     /// Whether all conditions hold.
     pub is_consistent: bool,
     /// The conditions.
@@ -48,17 +50,17 @@ pub struct Checked {
 /// Tests all conditions.
 ///
 /// # Errors
-/// No connection; no order-entry tables, or not all of them loaded; what the server refuses; an early end that `watch` wants.
-pub fn check(address: &Address, watch: Watch<'_>) -> Result<Checked, BenchError> {
-    runtime()?.block_on(test(address, watch))
+/// No connection; no tables of a load, not those of `wanted`, or not all of them loaded; what the server refuses; an early end that `watch` wants.
+pub fn check(address: &Address, wanted: Option<Load>, watch: Watch<'_>) -> Result<Checked, BenchError> {
+    runtime()?.block_on(test(address, wanted, watch))
 }
 
-async fn test(address: &Address, watch: Watch<'_>) -> Result<Checked, BenchError> {
+async fn test(address: &Address, wanted: Option<Load>, watch: Watch<'_>) -> Result<Checked, BenchError> {
     let client = address.connect().await?;
-    let state = State::ready(&client, address).await?;
+    let state = State::ready(&client, address, wanted).await?;
     let begin = client.batch_execute(BEGIN).await;
     begin.map_err(BenchError::query("beginning the check"))?;
-    let all = conditions::all();
+    let all = state.scale.conditions();
     let count = all.len();
     let mut tested = Vec::new();
     for (number, condition) in (1..).zip(all) {
@@ -80,7 +82,8 @@ async fn test(address: &Address, watch: Watch<'_>) -> Result<Checked, BenchError
     let is_consistent = tested.iter().all(|one| one.wrong == 0);
     Ok(Checked {
         database: address.to_string(),
-        warehouses: state.warehouses,
+        workload: state.scale.load().name().to_owned(),
+        scale: state.scale.to_string(),
         is_consistent,
         conditions: tested,
     })

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::load::Load;
+
 /// Why there is no result.
 #[derive(Debug, Error)]
 pub enum BenchError {
@@ -34,32 +36,49 @@ pub enum BenchError {
         tables: String,
     },
     /// There is nothing to run or check.
-    #[error("the {0} has no order-entry tables; load them with \"tier0 bench prepare\"")]
+    #[error("the {0} has no tables of a load; load them with \"tier0 bench prepare\"")]
     NotPrepared(String),
-    /// The load has not ended.
+    /// The database has another load.
     #[error(
-        "{loaded} of {warehouses} warehouses are loaded; run \"tier0 bench prepare\" again, which loads the rest"
+        "the {database} has the load {has}, not {wanted}; leave out --load, or name another database in --dsn"
     )]
+    OtherLoad {
+        /// The database.
+        database: String,
+        /// The load that it has.
+        has: Load,
+        /// The load that was asked for.
+        wanted: Load,
+    },
+    /// The record of the load is one of another version.
+    #[error(
+        "the {0} was loaded by another version of tier0; remove its tables with \"tier0 bench prepare --drop\", then load it again"
+    )]
+    OldForm(String),
+    /// The load has not ended.
+    #[error("{loaded} of {pieces} parts are loaded; run \"tier0 bench prepare\" again, which loads the rest")]
     Unfinished {
-        /// Warehouses that are complete.
+        /// Parts that are complete.
         loaded: u32,
-        /// Warehouses that were asked for.
-        warehouses: u32,
+        /// Parts of the database that was asked for.
+        pieces: u32,
     },
     /// All rows are there, and the indexes may not be.
     #[error("the load was interrupted before its end; run \"tier0 bench prepare\" again, which completes it")]
     WithoutIndexes,
-    /// A smaller database is not made of a larger one.
+    /// A database of this size is not made of the one that there is.
     #[error(
-        "the {database} has {has} warehouses, and {wanted} were asked for; use \"--warehouses {has}\", or remove the tables first with --drop"
+        "the {database} has {has}, and {wanted} were asked for; use \"{option}\", or remove the tables first with --drop"
     )]
-    Fewer {
+    OtherScale {
         /// The database.
         database: String,
-        /// Warehouses that it has or is to get.
-        has: u32,
-        /// Warehouses that were asked for now.
-        wanted: u32,
+        /// What it has or is to get.
+        has: String,
+        /// What was asked for now.
+        wanted: String,
+        /// The option that asks for what it has.
+        option: String,
     },
     /// Another prepare is at work.
     #[error("another \"tier0 bench prepare\" works on the {0}; wait until it ends")]
@@ -83,13 +102,18 @@ pub enum BenchError {
 impl BenchError {
     /// Whether what the user gave is wrong, and nothing was changed.
     pub fn is_input(&self) -> bool {
-        use BenchError::{Address, Busy, Fewer, Foreign, NotPrepared, Option, Unfinished, WithoutIndexes};
+        use BenchError::{
+            Address, Busy, Foreign, NotPrepared, OldForm, Option, OtherLoad, OtherScale, Unfinished,
+            WithoutIndexes,
+        };
         matches!(
             self,
             Address
                 | Option(_)
                 | Foreign { .. }
-                | Fewer { .. }
+                | OtherLoad { .. }
+                | OldForm(_)
+                | OtherScale { .. }
                 | Busy(_)
                 | NotPrepared(_)
                 | Unfinished { .. }

@@ -1,5 +1,5 @@
-//! Creates and loads the tables. A warehouse is loaded in one transaction, which also records it: a load that was interrupted goes
-//! on with the warehouses that are missing. Indexes and statistics come at the end.
+//! Creates and loads the tables. A piece of the rows is loaded in one transaction, which also records it: a load that was interrupted
+//! goes on with the pieces that are missing. Indexes and statistics come at the end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,16 +8,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::SinkExt;
 use serde::Serialize;
-use tier0_database::workload::Workload;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
 use crate::address::Address;
 use crate::error::BenchError;
-use crate::order_entry::rows::{Rows, Source};
-use crate::order_entry::schema::{self, LOADED, RECORD, TABLES};
-use crate::order_entry::state::{ITEMS_LOADED, State};
+use crate::load::schema::{self, LOADED, RECORD};
+use crate::load::state::{State, recorded};
+use crate::load::{Load, Scale};
 use crate::run::runtime;
 use crate::watch::{LOOK, Watch, unless_over};
 
@@ -31,8 +30,8 @@ const TELL: Duration = Duration::from_secs(1);
 /// What to load.
 #[derive(Clone, Debug)]
 pub struct PrepareOptions {
-    /// Warehouses, at least one; about 100 MB each.
-    pub warehouses: u32,
+    /// The load, and how large.
+    pub scale: Scale,
     /// Connections that load at the same time.
     pub jobs: u32,
     /// The seed of the rows; a load that goes on keeps its own.
@@ -44,10 +43,14 @@ pub struct PrepareOptions {
 pub struct Prepared {
     /// The database, without a password.
     pub database: String,
-    /// Its warehouses.
-    pub warehouses: u32,
+    /// The load.
+    pub workload: String,
+    /// How large it is, in words.
+    pub scale: String,
+    /// Parts of its rows.
+    pub parts: u32,
     /// Those of them that this load has added.
-    pub warehouses_loaded: u32,
+    pub parts_loaded: u32,
     /// Bytes of rows that it sent.
     pub sent_bytes: u64,
     /// How long it took, seconds, indexes included.
@@ -59,7 +62,7 @@ pub struct Prepared {
 /// Loads the database, or what is missing of it.
 ///
 /// # Errors
-/// No connection; other tables of these names; more warehouses than asked for; what the server refuses; an early end that `watch`
+/// No connection; other tables of these names; a database of another load or size; what the server refuses; an early end that `watch`
 /// wants.
 pub fn prepare(
     address: &Address,
@@ -69,17 +72,17 @@ pub fn prepare(
     runtime()?.block_on(load(address, options, watch))
 }
 
-/// Removes the tables of an earlier load, and nothing else. Whether there were any.
+/// Removes the tables of an earlier load, and nothing else. The load, if there was any.
 ///
 /// # Errors
 /// No connection; tables of these names that tier0 did not make; what the server refuses.
-pub fn remove(address: &Address) -> Result<bool, BenchError> {
+pub fn remove(address: &Address) -> Result<Option<Load>, BenchError> {
     runtime()?.block_on(async {
         let client = address.connect().await?;
         alone(&client, address).await?;
-        let found = State::of(&client, address).await?.is_some();
-        if found {
-            schema::remove(&client).await?;
+        let found = recorded(&client, address, None).await?.map(|(load, _)| load);
+        if let Some(load) = found {
+            schema::remove(&client, load).await?;
         }
         Ok(found)
     })
@@ -99,95 +102,108 @@ async fn alone(client: &Client, address: &Address) -> Result<(), BenchError> {
 }
 
 async fn load(address: &Address, options: &PrepareOptions, watch: Watch<'_>) -> Result<Prepared, BenchError> {
-    if options.warehouses == 0 || options.jobs == 0 {
-        return Err(BenchError::Option("at least one warehouse and one job are needed".to_owned()));
+    let scale = options.scale;
+    scale.check()?;
+    if options.jobs == 0 {
+        return Err(BenchError::Option("at least one job is needed".to_owned()));
     }
     let began = Instant::now();
     let mut client = address.connect().await?;
     alone(&client, address).await?;
-    let state = match State::of(&client, address).await? {
-        Some(state) if state.warehouses > options.warehouses => {
-            let (has, wanted) = (state.warehouses, options.warehouses);
-            return Err(BenchError::Fewer { database: address.to_string(), has, wanted });
+    let state = match State::of(&client, address, Some(scale.load())).await? {
+        Some(state) if !state.scale.grows_to(&scale) => {
+            let (has, wanted, option) = (state.scale.to_string(), scale.to_string(), state.scale.option());
+            return Err(BenchError::OtherScale { database: address.to_string(), has, wanted, option });
         }
         Some(state) => state,
         None => {
-            schema::create(&mut client, options.warehouses, options.seed).await?;
-            State { warehouses: options.warehouses, seed: options.seed, loaded: Vec::new(), is_ready: false }
+            schema::create(&mut client, &scale, options.seed).await?;
+            State { scale, seed: options.seed, loaded: Vec::new(), is_ready: false }
         }
     };
-    let missing: Vec<i32> =
-        (ITEMS_LOADED..=options.warehouses as i32).filter(|number| !state.loaded.contains(number)).collect();
-    let warehouses_loaded = missing.iter().filter(|number| **number != ITEMS_LOADED).count() as u32;
+    let missing: Vec<i32> = (0..scale.pieces()).filter(|number| !state.loaded.contains(number)).collect();
+    let parts_loaded = missing.len() as u32;
     let mut sent_bytes = 0;
     if !missing.is_empty() || !state.is_ready {
-        let sql = format!("update {RECORD} set warehouses = $1, is_ready = false");
-        let update = client.execute(&sql, &[&(options.warehouses as i32)]).await;
+        let sql = format!("update {RECORD} set scale = $1, is_ready = false");
+        let update = client.execute(&sql, &[&scale.units()]).await;
         update.map_err(BenchError::query("recording the load"))?;
-        let work = Arc::new(Work::new(address, state.seed, missing));
-        work.clone().run(options.jobs, watch, Work::load).await?;
-        sent_bytes = work.bytes.load(Ordering::Relaxed);
-        let work = Arc::new(Work::new(address, state.seed, indexes()));
-        work.run(options.jobs, watch, Work::index).await?;
-        let work = Arc::new(Work::new(address, state.seed, (0..TABLES.len() as i32).collect()));
-        work.run(options.jobs, watch, Work::vacuum).await?;
+        let rows = scale.rows(state.seed)?;
+        let parts =
+            missing.iter().flat_map(|piece| rows.tables(*piece)).map(|table| i64::from(table.parts)).sum();
+        let work = |queue, parts| Arc::new(Work::new(address, scale, state.seed, queue, parts));
+        let loading = work(missing, parts);
+        loading.clone().run(options.jobs, watch, Work::load).await?;
+        sent_bytes = loading.bytes.load(Ordering::Relaxed);
+        work(indexes(scale.load()), 0).run(options.jobs, watch, Work::index).await?;
+        let tables = (0..scale.load().tables().len() as i32).collect();
+        work(tables, 0).run(options.jobs, watch, Work::vacuum).await?;
+        if let Some(sql) = scale.finish() {
+            client.batch_execute(&sql).await.map_err(BenchError::query("completing the load"))?;
+        }
         let ready = client.execute(&format!("update {RECORD} set is_ready = true"), &[]).await;
         ready.map_err(BenchError::query("recording the load"))?;
     }
     Ok(Prepared {
         database: address.to_string(),
-        warehouses: options.warehouses,
-        warehouses_loaded,
+        workload: scale.load().name().to_owned(),
+        scale: scale.to_string(),
+        parts: scale.pieces() as u32,
+        parts_loaded,
         sent_bytes,
         seconds: began.elapsed().as_secs_f64(),
-        size_bytes: size(&client).await?,
+        size_bytes: size(&client, scale.load()).await?,
     })
 }
 
 /// What tables and indexes take, bytes.
-pub(crate) async fn size(client: &Client) -> Result<u64, BenchError> {
-    let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+async fn size(client: &Client, load: Load) -> Result<u64, BenchError> {
+    let names: Vec<&str> = load.tables().iter().map(|table| table.name).collect();
     let sql = "select sum(pg_total_relation_size(name::regclass))::int8 from unnest($1::text[]) as name";
     let size = client.query_one(sql, &[&names]).await.map_err(BenchError::query("asking for sizes"))?;
     Ok(size.get::<_, i64>(0) as u64)
 }
 
 /// Indexes as numbers: table and place, see [`index_of`].
-fn indexes() -> Vec<i32> {
-    let places = TABLES.iter().enumerate().flat_map(|(table, found)| {
+fn indexes(load: Load) -> Vec<i32> {
+    let places = load.tables().iter().enumerate().flat_map(|(table, found)| {
         (0..found.indexes.len()).map(move |place| (table * INDEXES_MAX + place) as i32)
     });
-    // The largest first, so that the last ones do not wait for one of them.
+    // The largest tables are the last: they come first, so that the last ones do not wait for one of them.
     places.rev().collect()
 }
 
 /// More indexes than any table has.
 const INDEXES_MAX: usize = 8;
 
-fn index_of(number: i32) -> String {
+fn index_of(load: Load, number: i32) -> String {
     let number = number as usize;
-    schema::index(&TABLES[number / INDEXES_MAX], number % INDEXES_MAX)
+    schema::index(&load.tables()[number / INDEXES_MAX], number % INDEXES_MAX)
 }
 
 /// Work that several connections share.
 struct Work {
     address: Address,
+    scale: Scale,
     seed: u64,
     /// What is to be done, by number.
     queue: Vec<i32>,
     next: AtomicUsize,
     done: AtomicUsize,
-    /// Parts of warehouses that are done, for progress.
+    /// Parts of tables that there are, and that are done, for progress.
+    parts_all: i64,
     parts: AtomicU64,
     bytes: AtomicU64,
     is_over: AtomicBool,
 }
 
 impl Work {
-    fn new(address: &Address, seed: u64, queue: Vec<i32>) -> Work {
+    fn new(address: &Address, scale: Scale, seed: u64, queue: Vec<i32>, parts_all: i64) -> Work {
         Work {
             address: address.clone(),
+            scale,
             seed,
+            parts_all,
             queue,
             next: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
@@ -237,10 +253,10 @@ impl Work {
             return format!("indexes and statistics: {done} of {all} done");
         }
         let elapsed = began.elapsed().as_secs_f64();
-        let parts_all: i64 = self.queue.iter().map(|number| i64::from(parts_of(*number))).sum();
+        let parts_all = self.parts_all;
         let left = elapsed * (parts_all as f64 / parts as f64 - 1.0).max(0.0);
         format!(
-            "loading: {:.0} % of {all} parts (items and warehouses), {done} complete, {:.1} MB/s, about {left:.0} s left",
+            "loading: {:.0} % of {all} parts, {done} complete, {:.1} MB/s, about {left:.0} s left",
             parts as f64 / parts_all as f64 * 100.0,
             bytes as f64 / 1e6 / elapsed
         )
@@ -262,30 +278,28 @@ impl Work {
         }
     }
 
-    /// Loads items and warehouses.
+    /// Loads pieces of the rows.
     async fn load(self: Arc<Work>) -> Result<(), BenchError> {
-        let workload = Workload::find("order-entry", &Default::default());
-        let workload = workload.map_err(|error| BenchError::Option(error.to_string()))?;
         let mut client = self.address.connect().await?;
-        let mut rows = Rows::new(&workload, self.seed);
+        let mut rows = self.scale.rows(self.seed)?;
         while let Some(number) = self.take() {
             let transaction = client.transaction().await.map_err(BenchError::query("loading"))?;
-            for source in sources_of(number) {
-                let copy = format!("copy {} from stdin", source.target());
+            for (table, filled) in rows.tables(number).into_iter().enumerate() {
+                let copy = filled.copy;
                 let sink = transaction.copy_in::<_, Bytes>(&copy).await.map_err(BenchError::query(&copy))?;
                 let mut sink = std::pin::pin!(sink);
-                for part in 0..source.parts() {
+                for part in 0..filled.parts {
                     if self.is_over.load(Ordering::Relaxed) {
                         return Err(BenchError::Stopped);
                     }
-                    let made = rows.part(*source, number, part);
+                    let made = rows.part(number, table, part);
                     self.bytes.fetch_add(made.len() as u64, Ordering::Relaxed);
                     sink.send(Bytes::from(made)).await.map_err(BenchError::query(&copy))?;
                     self.parts.fetch_add(1, Ordering::Relaxed);
                 }
                 sink.finish().await.map_err(BenchError::query(&copy))?;
             }
-            let record = format!("insert into {LOADED} (warehouse) values ($1)");
+            let record = format!("insert into {LOADED} (piece) values ($1)");
             transaction
                 .execute(&record, &[&number])
                 .await
@@ -297,12 +311,14 @@ impl Work {
     }
 
     async fn index(self: Arc<Work>) -> Result<(), BenchError> {
-        self.statements("creating an index", index_of).await
+        let load = self.scale.load();
+        self.statements("creating an index", |number| index_of(load, number)).await
     }
 
     /// Rows get their final state and tables their statistics now, not in the middle of a measurement.
     async fn vacuum(self: Arc<Work>) -> Result<(), BenchError> {
-        self.statements("vacuum", |table| format!("vacuum analyze {}", TABLES[table as usize].name)).await
+        let tables = self.scale.load().tables();
+        self.statements("vacuum", |table| format!("vacuum analyze {}", tables[table as usize].name)).await
     }
 
     async fn statements(&self, what: &str, statement: impl Fn(i32) -> String) -> Result<(), BenchError> {
@@ -323,28 +339,20 @@ impl Work {
     }
 }
 
-/// The tables of a number: items, or those of a warehouse.
-fn sources_of(number: i32) -> &'static [Source] {
-    match number {
-        ITEMS_LOADED => &[Source::Item],
-        _ => &Source::OF_WAREHOUSE,
-    }
-}
-
-fn parts_of(number: i32) -> i32 {
-    sources_of(number).iter().map(|source| source.parts()).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_index_is_made_once() {
-        let mut made: Vec<String> = indexes().into_iter().map(index_of).collect();
-        let count: usize = TABLES.iter().map(|table| table.indexes.len()).sum();
-        made.sort();
-        made.dedup();
-        assert_eq!((made.len(), count), (10, 10));
+        for load in Load::ALL {
+            let mut made: Vec<String> =
+                indexes(load).into_iter().map(|number| index_of(load, number)).collect();
+            let count: usize = load.tables().iter().map(|table| table.indexes.len()).sum();
+            assert!(load.tables().iter().all(|table| table.indexes.len() <= INDEXES_MAX));
+            made.sort();
+            made.dedup();
+            assert_eq!(made.len(), count, "{load}");
+        }
     }
 }

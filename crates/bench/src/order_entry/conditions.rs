@@ -1,22 +1,11 @@
 //! What always holds in an order-entry database, whatever ran and whenever it was killed: the consistency conditions of the
 //! specification (clause 3.3.2) and some of stock and payments, which it does not have.
 //!
-//! Each condition is a query of rows `(place, found, expected)`; it holds where `found` is `expected` in every row. Deliveries and
-//! stock are counted from the load on: 2,100 orders of a district are delivered at first, and orders up to 3,000 took no stock.
+//! Deliveries and stock are counted from the load on: 2,100 orders of a district are delivered at first, and orders up to 3,000 took no stock.
 
-use super::schema::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, ORDERS, RECORD};
-
-/// A condition.
-pub(crate) struct Condition {
-    /// Its name in reports.
-    pub(crate) name: &'static str,
-    /// What holds.
-    pub(crate) text: &'static str,
-    /// What the numbers of a place are.
-    pub(crate) place: &'static str,
-    /// The rows: `place` an array of numbers, then two values to compare.
-    pub(crate) sql: String,
-}
+use super::schema::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, ORDERS};
+use crate::load::condition::Condition;
+use crate::load::schema::RECORD;
 
 /// A number for each district, from a table grouped by its own columns.
 fn by_district(found: &str, expected: &str, sources: [&str; 2]) -> String {
@@ -70,7 +59,7 @@ pub(crate) fn all() -> Vec<Condition> {
             "warehouse (0: items, number of warehouses)",
             format!(
                 "select array[0], count(*), {ITEMS}::bigint from item union all \
-                 select array[0], (select count(*) from warehouse), warehouses from {RECORD} union all \
+                 select array[0], (select count(*) from warehouse), scale::bigint from {RECORD} union all \
                  select array[w_id], a.n + b.n + c.n, {}::bigint from warehouse \
                  left join (select d_w_id as w, count(*) as n from district group by 1) as a on a.w = w_id \
                  left join (select c_w_id as w, count(*) as n from customer group by 1) as b on b.w = w_id \
@@ -212,17 +201,4 @@ pub(crate) fn all() -> Vec<Condition> {
             ),
         ),
     ]
-}
-
-impl Condition {
-    /// The query of one row: places, wrong places, the first wrong one in words.
-    pub(crate) fn query(&self) -> String {
-        format!(
-            "select count(*), count(*) filter (where found is distinct from expected), \
-             min(array_to_string(place, '/') || ': ' || coalesce(found::text, 'none') || ' instead of ' || \
-             coalesce(expected::text, 'none')) filter (where found is distinct from expected) \
-             from ({}) as compared (place, found, expected)",
-            self.sql
-        )
-    }
 }

@@ -8,8 +8,9 @@ use tier0_world::Random;
 use tokio_postgres::Error;
 
 use super::schema::DISTRICTS;
-use super::terminal::{Outcome, Terminal, Values};
-use super::text::between;
+use super::terminal::{Terminal, Values};
+use crate::load::lines::between;
+use crate::run::script::Outcome;
 
 const TAKE_TURN: usize = 0;
 const TAKE_OLDEST: usize = 1;
@@ -54,7 +55,7 @@ impl Delivery {
             client.execute(&statements[CHARGE], values).await
         });
         try_join(try_join_all(charges), terminal.commit()).await?;
-        Ok(Outcome::Committed { empty_districts: DISTRICTS as u32 - orders.len() as u32 })
+        Ok(Outcome::Committed { missed: DISTRICTS as u32 - orders.len() as u32 })
     }
 
     /// The district and the number of its oldest new order, which is none afterwards.

@@ -8,8 +8,9 @@
 use tier0_database::workload::{Drawn, Law, Workload};
 use tier0_world::Random;
 
+use super::names::last_name;
 use super::schema::{CUSTOMERS, DISTRICTS, ITEMS};
-use super::text::{between, last_name};
+use crate::load::lines::between;
 
 /// Last names that there are.
 const NAMES: u64 = 1000;
@@ -24,6 +25,36 @@ pub enum Home {
     Fixed,
     /// Any, drawn for each transaction.
     All,
+}
+
+/// How items are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Items {
+    /// As the specification has it (clause 2.1.6).
+    #[default]
+    NuRand,
+    /// All alike, as HammerDB draws them.
+    Uniform,
+}
+
+impl Items {
+    /// Its name in options and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Items::NuRand => "nurand",
+            Items::Uniform => "uniform",
+        }
+    }
+}
+
+impl Home {
+    /// Its name in options and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Home::Fixed => "fixed",
+            Home::All => "all",
+        }
+    }
 }
 
 /// The laws of a run.

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `schema` | tables, indexes, numbers of rows |
 //! | `rows` | the rows of a warehouse at first, from a seed, in the form of COPY |
-//! | `text` | strings of the specification: random letters, last names |
+//! | `names` | last names of the specification |
 //! | [`draw`] | what transactions choose, and how |
-//! | [`mix`] | the five kinds of transactions and their shares |
-//! | `state` | what is loaded, as the database itself records it |
+//! | `kind` | the five kinds of transactions |
+//! | `script` | what users do |
 //! | `terminal` | a session with its prepared statements |
 //! | `new_order`, `payment`, `order_status`, `delivery`, `stock_level` | a transaction each: its input and its statements |
 //! | `conditions` | what always holds |
@@ -18,13 +18,23 @@
 pub(crate) mod conditions;
 mod delivery;
 pub mod draw;
-pub mod mix;
+pub(crate) mod kind;
+mod names;
 mod new_order;
 mod order_status;
 mod payment;
 pub(crate) mod rows;
 pub(crate) mod schema;
-pub(crate) mod state;
+pub(crate) mod script;
 mod stock_level;
 pub(crate) mod terminal;
-mod text;
+
+use tier0_database::workload::Workload;
+
+use crate::BenchError;
+
+/// The modelled load, whose mix and laws a run has.
+pub(crate) fn workload() -> Result<Workload, BenchError> {
+    let found = Workload::find("order-entry", &Default::default());
+    found.map_err(|error| BenchError::Option(error.to_string()))
+}

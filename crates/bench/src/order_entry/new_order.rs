@@ -6,8 +6,9 @@ use tokio_postgres::Error;
 
 use super::draw::{Laws, district};
 use super::schema::ITEMS;
-use super::terminal::{Outcome, Terminal, Values};
-use super::text::between;
+use super::terminal::{Terminal, Values};
+use crate::load::lines::between;
+use crate::run::script::Outcome;
 
 const TAKE_NUMBER: usize = 0;
 const READ_CUSTOMER: usize = 1;
@@ -127,7 +128,7 @@ impl NewOrder {
             terminal.commit(),
         )
         .await?;
-        Ok(Outcome::Committed { empty_districts: 0 })
+        Ok(Outcome::COMMITTED)
     }
 
     /// Takes the goods of a line from the stock; gives the district's text of it.

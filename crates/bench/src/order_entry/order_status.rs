@@ -6,7 +6,8 @@ use tokio_postgres::Error;
 
 use super::draw::{Customer, Laws, district};
 use super::payment::{FIND, middle};
-use super::terminal::{Outcome, Terminal, Values};
+use super::terminal::{Terminal, Values};
+use crate::run::script::Outcome;
 
 const FIND_BY_NAME: usize = 0;
 const FIND_BY_NUMBER: usize = 1;
@@ -58,6 +59,6 @@ impl OrderStatus {
         let values: Values = &[&self.warehouse, &self.district, &number];
         let lines = client.query(&statements[LINES], values);
         try_join(lines, terminal.commit()).await?;
-        Ok(Outcome::Committed { empty_districts: 0 })
+        Ok(Outcome::COMMITTED)
     }
 }

@@ -5,8 +5,9 @@ use tier0_world::Random;
 use tokio_postgres::Error;
 
 use super::draw::{Customer, Laws, district};
-use super::terminal::{Outcome, Terminal, Values};
-use super::text::between;
+use super::terminal::{Terminal, Values};
+use crate::load::lines::between;
+use crate::run::script::Outcome;
 
 const PAY_WAREHOUSE: usize = 0;
 const PAY_DISTRICT: usize = 1;
@@ -90,7 +91,7 @@ impl Payment {
             terminal.commit(),
         )
         .await?;
-        Ok(Outcome::Committed { empty_districts: 0 })
+        Ok(Outcome::COMMITTED)
     }
 
     async fn find(&self, terminal: &Terminal, last: &str) -> Result<i32, Error> {

@@ -3,12 +3,15 @@
 //! A table is made in parts, each from a random stream of its own, so that a load can begin with any of them and makes the same
 //! rows again. Orders and their lines draw the number of lines from one stream.
 
-use tier0_database::workload::{Drawn, Workload};
+use tier0_database::workload::Drawn;
 use tier0_world::Random;
 
 use super::draw::{loaded_name, names_of_load};
+use super::names::last_name;
 use super::schema::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, ORDERS};
-use super::text::{Lines, between, last_name};
+use crate::BenchError;
+use crate::load::lines::{Lines, between};
+use crate::load::{Filled, Rows};
 
 /// Stock or item rows of a part.
 const ROWS_OF_PART: i32 = 1000;
@@ -92,21 +95,24 @@ impl Source {
 }
 
 /// Makes rows.
-pub(crate) struct Rows {
+pub(crate) struct OrderEntryRows {
     seed: u64,
     names: Drawn,
     lines: Lines,
 }
 
-impl Rows {
+impl OrderEntryRows {
     /// Those of a seed.
-    pub(crate) fn new(workload: &Workload, seed: u64) -> Rows {
+    ///
+    /// # Errors
+    /// The modelled workload cannot be read.
+    pub(crate) fn new(seed: u64) -> Result<OrderEntryRows, BenchError> {
         let lines = Lines::new(&mut Random::new(seed, u64::MAX));
-        Rows { seed, names: names_of_load(workload), lines }
+        Ok(OrderEntryRows { seed, names: names_of_load(&super::workload()?), lines })
     }
 
     /// The rows of a part, in COPY's text form.
-    pub(crate) fn part(&mut self, source: Source, warehouse: i32, part: i32) -> Vec<u8> {
+    fn rows(&mut self, source: Source, warehouse: i32, part: i32) -> Vec<u8> {
         let mut random = self.stream(source, warehouse, part);
         let random = &mut random;
         // Tables with a part for each district.
@@ -224,6 +230,33 @@ impl Rows {
     }
 }
 
+impl Rows for OrderEntryRows {
+    fn tables(&self, piece: i32) -> Vec<Filled> {
+        let filled = |source: &Source| Filled {
+            copy: format!("copy {} from stdin", source.target()),
+            parts: source.parts(),
+        };
+        sources_of(piece).iter().map(filled).collect()
+    }
+
+    fn part(&mut self, piece: i32, table: usize, part: i32) -> Vec<u8> {
+        self.rows(sources_of(piece)[table], piece, part)
+    }
+}
+
+/// Pieces of so many warehouses: one each, and before them the items.
+pub(crate) fn pieces(warehouses: u32) -> i32 {
+    warehouses as i32 + 1
+}
+
+/// The tables of a piece: items, or those of the warehouse of this number.
+fn sources_of(piece: i32) -> &'static [Source] {
+    match piece {
+        0 => &[Source::Item],
+        _ => &Source::OF_WAREHOUSE,
+    }
+}
+
 /// The numbers from 1 in a random order (Fisher and Yates).
 fn permutation(random: &mut Random, count: i32) -> Vec<i32> {
     let mut numbers: Vec<i32> = (1..=count).collect();
@@ -237,8 +270,8 @@ fn permutation(random: &mut Random, count: i32) -> Vec<i32> {
 mod tests {
     use super::*;
 
-    fn rows() -> Rows {
-        Rows::new(&Workload::find("order-entry", &Default::default()).expect("it is embedded"), 7)
+    fn rows() -> OrderEntryRows {
+        OrderEntryRows::new(7).expect("the workload is embedded")
     }
 
     fn fields(text: &[u8]) -> Vec<Vec<String>> {
@@ -251,14 +284,14 @@ mod tests {
         let mut rows = rows();
         for source in Source::OF_WAREHOUSE.into_iter().chain([Source::Item]) {
             let columns = source.target().split(',').count();
-            let made = fields(&rows.part(source, 3, 0));
+            let made = fields(&rows.rows(source, 3, 0));
             assert!(made.iter().all(|row| row.len() == columns), "{}", source.target());
         }
     }
 
     #[test]
     fn a_part_is_the_same_again_and_not_that_of_another_warehouse() {
-        let part = |warehouse| rows().part(Source::Stock, warehouse, 5);
+        let part = |warehouse| rows().rows(Source::Stock, warehouse, 5);
         assert_eq!(part(1), part(1));
         assert_ne!(part(1), part(2));
     }
@@ -267,8 +300,8 @@ mod tests {
     #[test]
     fn orders_and_their_lines_agree() {
         let mut rows = rows();
-        let orders = fields(&rows.part(Source::Orders, 2, 4));
-        let lines = fields(&rows.part(Source::OrderLine, 2, 4));
+        let orders = fields(&rows.rows(Source::Orders, 2, 4));
+        let lines = fields(&rows.rows(Source::OrderLine, 2, 4));
         assert_eq!(orders.len() as i32, ORDERS);
         for order in &orders {
             let own: Vec<_> = lines.iter().filter(|line| line[0] == order[0]).collect();

@@ -1,8 +1,6 @@
 //! Tables, indexes, numbers of rows (clauses 1.2.1, 1.3 and 4.3.3 of the specification).
 
-use tokio_postgres::Client;
-
-use crate::error::BenchError;
+use crate::load::schema::Table;
 
 /// Districts of a warehouse.
 pub(crate) const DISTRICTS: i16 = 10;
@@ -14,18 +12,6 @@ pub(crate) const ITEMS: i32 = 100_000;
 pub(crate) const ORDERS: i32 = 3000;
 /// Those of them that are delivered at first: the oldest.
 pub(crate) const DELIVERED: i32 = 2100;
-
-/// What records what is loaded: one row, and one row for each complete warehouse.
-pub(crate) const RECORD: &str = "tier0_bench";
-pub(crate) const LOADED: &str = "tier0_bench_loaded";
-
-/// A table.
-pub(crate) struct Table {
-    pub(crate) name: &'static str,
-    columns: &'static str,
-    /// Name and columns of its indexes; the first is unique.
-    pub(crate) indexes: &'static [(&'static str, &'static str)],
-}
 
 /// Columns are ordered by alignment, so that rows have no gaps.
 pub(crate) const TABLES: [Table; 9] = [
@@ -105,34 +91,3 @@ pub(crate) const TABLES: [Table; 9] = [
         indexes: &[("stock_pkey", "s_w_id, s_i_id")],
     },
 ];
-
-/// Creates the tables and the empty record of a load, in one transaction.
-pub(crate) async fn create(client: &mut Client, warehouses: u32, seed: u64) -> Result<(), BenchError> {
-    let mut sql = format!(
-        "create table {RECORD} (workload text not null, version int not null, warehouses int not null, \
-         seed bigint not null, is_ready boolean not null);\n\
-         create table {LOADED} (warehouse int primary key, loaded_at timestamptz not null default now());\n\
-         insert into {RECORD} values ('order-entry', 1, {warehouses}, {}, false);\n",
-        seed as i64
-    );
-    for table in &TABLES {
-        sql += &format!("create table {} ({});\n", table.name, table.columns);
-    }
-    let transaction = client.transaction().await.map_err(BenchError::query("creating the tables"))?;
-    transaction.batch_execute(&sql).await.map_err(BenchError::query("creating the tables"))?;
-    transaction.commit().await.map_err(BenchError::query("creating the tables"))
-}
-
-/// Removes the tables and the record.
-pub(crate) async fn remove(client: &Client) -> Result<(), BenchError> {
-    let names: Vec<&str> = TABLES.iter().map(|table| table.name).chain([RECORD, LOADED]).collect();
-    let sql = format!("drop table if exists {}", names.join(", "));
-    client.batch_execute(&sql).await.map_err(BenchError::query("removing the tables"))
-}
-
-/// The statement that creates an index of a table, if it is not there.
-pub(crate) fn index(table: &Table, place: usize) -> String {
-    let (name, columns) = table.indexes[place];
-    let unique = if place == 0 { "unique " } else { "" };
-    format!("create {unique}index if not exists {name} on {} ({columns})", table.name)
-}

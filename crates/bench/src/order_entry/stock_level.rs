@@ -5,8 +5,9 @@ use tier0_world::Random;
 use tokio_postgres::Error;
 
 use super::draw::district;
-use super::terminal::{Outcome, Terminal, Values};
-use super::text::between;
+use super::terminal::{Terminal, Values};
+use crate::load::lines::between;
+use crate::run::script::Outcome;
 
 const NEXT_ORDER: usize = 0;
 const COUNT_LOW: usize = 1;
@@ -37,6 +38,6 @@ impl StockLevel {
         let next: i32 = next.get(0);
         let values: Values = &[&self.warehouse, &self.district, &next, &self.threshold];
         try_join(client.query_one(&statements[COUNT_LOW], values), terminal.commit()).await?;
-        Ok(Outcome::Committed { empty_districts: 0 })
+        Ok(Outcome::COMMITTED)
     }
 }

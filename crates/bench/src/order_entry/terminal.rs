@@ -4,40 +4,15 @@
 //! three round trips.
 
 use futures_util::future::try_join_all;
-use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 
-use super::mix::Kind;
+use super::kind::Kind;
 use super::{delivery, new_order, order_status, payment, stock_level};
 use crate::BenchError;
 use crate::address::Address;
-
-/// How sessions are isolated from each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Isolation {
-    /// Each statement sees what was committed before it; rows that a transaction changes are locked. PostgreSQL's default.
-    #[default]
-    ReadCommitted,
-    /// A transaction sees one state, and is refused if a row that it changes has changed since.
-    RepeatableRead,
-    /// The same, and refused too if it and others could not have run one after the other.
-    Serializable,
-}
-
-impl Isolation {
-    /// Its name in options and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Isolation::ReadCommitted => "read-committed",
-            Isolation::RepeatableRead => "repeatable-read",
-            Isolation::Serializable => "serializable",
-        }
-    }
-}
-
-/// Parameters of a statement.
-pub(crate) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+use crate::run::options::Isolation;
+use crate::run::script::Outcome;
+pub(super) use crate::run::script::Values;
 
 /// A session.
 pub(crate) struct Terminal {
@@ -48,15 +23,6 @@ pub(crate) struct Terminal {
     pub(crate) order_status: Vec<Statement>,
     pub(crate) delivery: Vec<Statement>,
     pub(crate) stock_level: Vec<Statement>,
-}
-
-/// What a transaction came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It was committed. So many districts had no order to deliver.
-    Committed { empty_districts: u32 },
-    /// It was rolled back as it was to be: an item does not exist (clause 2.4.1.4).
-    RolledBack,
 }
 
 /// A transaction with all that it needs, so that it can be repeated.
@@ -100,7 +66,7 @@ impl Terminal {
         let order_status = prepared(&order_status::STATEMENTS).await?;
         let delivery = prepared(&delivery::STATEMENTS).await?;
         let stock_level = prepared(&stock_level::STATEMENTS).await?;
-        let begin = format!("begin isolation level {}", isolation.name().replace('-', " "));
+        let begin = format!("begin isolation level {}", isolation.words());
         Ok(Terminal { begin, new_order, payment, order_status, delivery, stock_level, client })
     }
 

@@ -3,6 +3,8 @@
 //! | module | concept |
 //! |---|---|
 //! | [`options`] | what a run does |
+//! | `script` | what users of a load do: the seam to the loads |
+//! | [`mix`] | shares of the kinds of transactions |
 //! | [`tally`] | what is counted |
 //! | `pace` | when a user begins the next transaction |
 //! | `user` | one user: draws, runs, repeats what the server refuses |
@@ -12,9 +14,11 @@
 //! the database, the host and the array are read when counting begins and when all users are gone, so that the server has
 //! booked everything; what the database counts is divided by the transactions that it has counted itself.
 
+pub mod mix;
 pub mod options;
 mod pace;
 pub mod report;
+pub(crate) mod script;
 pub mod tally;
 mod user;
 
@@ -23,24 +27,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tier0_api::IoReport;
-use tier0_database::workload::Workload;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 pub use self::options::{RunOptions, Think};
 use self::pace::Pace;
 use self::report::{Made, RunReport};
+use self::script::Script;
 use self::tally::{Second, Tally};
 use self::user::{Shared, User};
 use crate::address::Address;
 use crate::counters::array::{ArraySample, ArrayUse};
 use crate::counters::database::{DatabaseSample, DatabaseUse};
 use crate::counters::processor::ProcessorSample;
+use crate::decision_support::script::DecisionSupport;
 use crate::error::BenchError;
-use crate::order_entry::draw::Laws;
-use crate::order_entry::mix::{Kind, Mix};
-use crate::order_entry::state::State;
-use crate::order_entry::terminal::Terminal;
+use crate::load::state::State;
+use crate::load::{Load, Scale};
+use crate::order_entry::script::OrderEntry;
 use crate::watch::{LOOK, Watch};
 
 /// Asks an array for its counters; an error says why that did not work.
@@ -59,7 +63,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, BenchError> {
 /// Runs transactions, and reports. Where `watch` wants an early end, what was measured until then is reported, if anything was.
 ///
 /// # Errors
-/// Options that make no sense; no connection; no order-entry tables; a transaction that the server refuses for good, with the reason.
+/// Options that make no sense; no connection; no tables of a load, or of another one; a transaction that the server refuses for good, with the reason.
 pub fn run(
     address: &Address,
     options: &RunOptions,
@@ -67,44 +71,75 @@ pub fn run(
     watch: Watch<'_>,
 ) -> Result<RunReport, BenchError> {
     options.check()?;
-    runtime()?.block_on(drive(address, options, array, watch))
+    runtime()?.block_on(async {
+        let observer = address.connect().await?;
+        let state = State::ready(&observer, address, options.load).await?;
+        options.check_for(state.scale.load())?;
+        let place = Place { address, observer, state: state.clone() };
+        match state.scale {
+            Scale::Warehouses(count) => {
+                drive(place, OrderEntry::new(options, count)?, options, array, watch).await
+            }
+            Scale::Factor(factor) => {
+                drive(place, DecisionSupport::new(options, factor), options, array, watch).await
+            }
+        }
+    })
 }
 
-async fn drive(
-    address: &Address,
+/// The database that is run on.
+struct Place<'a> {
+    address: &'a Address,
+    /// A connection beside those of the users.
+    observer: tokio_postgres::Client,
+    state: State,
+}
+
+async fn drive<S: Script>(
+    place: Place<'_>,
+    script: S,
     options: &RunOptions,
     array: Option<AskArray<'_>>,
     watch: Watch<'_>,
 ) -> Result<RunReport, BenchError> {
-    let workload = Workload::find("order-entry", &Default::default());
-    let workload = workload.map_err(|error| BenchError::Option(error.to_string()))?;
-    let observer = address.connect().await?;
-    let state = State::ready(&observer, address).await?;
+    let Place { address, observer, state } = place;
+    let tables: Vec<&str> = state.scale.load().tables().iter().map(|table| table.name).collect();
     let shared = Arc::new(Shared {
-        laws: Laws::new(&workload, options.items, options.home, state.warehouses),
-        mix: options.mix.unwrap_or_else(|| Mix::of(&workload)),
+        tally: Tally::new(script.names(), script.headline(), options.users),
         pace: Pace::new(options.think, options.rate, options.seed),
-        tally: Tally::new(),
         is_over: AtomicBool::new(false),
+        script,
     });
     (watch.say)(&format!("connecting {} users", options.users));
-    let terminals = connect(address, options, watch).await?;
+    let sessions = connect(address, &shared.script, options, watch).await?;
 
+    let ramp = Duration::from(options.ramp(state.scale.load()));
+    let start = async || -> Result<Before, BenchError> {
+        let before = Before::read(&observer, &tables, array).await?;
+        shared.tally.restart();
+        Ok(before)
+    };
+    // Without a ramp everything counts, from the first transaction on.
+    let at_once = if ramp.is_zero() { Some(start().await?) } else { None };
     let began = Instant::now();
-    let ramp = Duration::from(options.ramp);
     let mut users = JoinSet::new();
-    for (number, terminal) in (0..).zip(terminals) {
+    for (number, session) in (0..).zip(sessions) {
         let starts = began + ramp.mul_f64(number as f64 / f64::from(options.users));
-        let user = User::new(number, options, state.warehouses, shared.clone(), terminal);
+        let user = User::new(number, options, shared.clone(), session);
         users.spawn(user.work(starts));
     }
-    let mut clock = Clock { users: &mut users, shared: &shared, watch, is_local: address.is_local() };
+    let load = state.scale.load();
+    let mut clock = Clock { users: &mut users, shared: &shared, watch, load, is_local: address.is_local() };
     let measured = async {
-        clock.run(began, began + ramp, "ramp", &mut Vec::new()).await?;
-        let before = Before::read(&observer, array).await?;
-        shared.tally.restart();
+        let before = match at_once {
+            Some(before) => before,
+            None => {
+                clock.run(began, began + ramp, "ramp", &mut Vec::new()).await?;
+                start().await?
+            }
+        };
         let (begins, mut seconds) = (Instant::now(), Vec::new());
-        let ended = clock.run(begins, begins + options.duration.into(), "run", &mut seconds).await;
+        let ended = clock.run(begins, begins + options.duration(), "run", &mut seconds).await;
         let elapsed = begins.elapsed();
         // An early end still has a result.
         let is_early = match ended {
@@ -117,21 +152,22 @@ async fn drive(
     .await;
     // What ends after this is not counted.
     let (kinds, responses) = (shared.tally.kinds(), shared.tally.responses());
-    let empty_districts = shared.tally.empty_districts();
+    let (missed, by_user) = (shared.tally.missed(), shared.tally.by_user());
     shared.is_over.store(true, Ordering::Relaxed);
     let after_host = ProcessorSample::read();
     let left = leave(&mut users).await;
     let (before, elapsed, seconds, is_early) = measured?;
     left?;
     gone(address, &observer).await;
-    let (database, array_io) = before.since(&observer, array).await?;
+    let (database, array_io) = before.since(&observer, &tables, array).await?;
     let processor = address.is_local().then(|| before.processor.since(&after_host)).flatten();
     let is_local = address.is_local();
     Ok(RunReport::new(Made {
         database: address.to_string(),
         options,
-        mix: shared.mix,
-        state,
+        mix: shared.script.mix(),
+        scale: state.scale,
+        headline: shared.script.headline(),
         started: before.started,
         server: before.server,
         buffer_bytes: before.buffer_bytes,
@@ -139,7 +175,9 @@ async fn drive(
         is_early,
         kinds,
         responses,
-        empty_districts,
+        missed,
+        by_user,
+        cancelled: shared.tally.count_cancelled(),
         seconds,
         processor,
         is_local,
@@ -149,21 +187,22 @@ async fn drive(
 }
 
 /// Connects all users, some at a time.
-async fn connect(
+async fn connect<S: Script>(
     address: &Address,
+    script: &S,
     options: &RunOptions,
     watch: Watch<'_>,
-) -> Result<Vec<Terminal>, BenchError> {
-    let mut terminals = Vec::with_capacity(options.users as usize);
-    while terminals.len() < options.users as usize {
+) -> Result<Vec<S::Session>, BenchError> {
+    let mut sessions = Vec::with_capacity(options.users as usize);
+    while sessions.len() < options.users as usize {
         if (watch.is_over)() {
             return Err(BenchError::Stopped);
         }
-        let some = CONNECTING.min(options.users as usize - terminals.len());
-        let opened = (0..some).map(|_| Terminal::open(address, options.isolation));
-        terminals.extend(futures_util::future::try_join_all(opened).await?);
+        let some = CONNECTING.min(options.users as usize - sessions.len());
+        let opened = (0..some).map(|_| script.open(address, options.isolation));
+        sessions.extend(futures_util::future::try_join_all(opened).await?);
     }
-    Ok(terminals)
+    Ok(sessions)
 }
 
 /// Waits for the users' last transactions.
@@ -202,6 +241,7 @@ struct Before {
 impl Before {
     async fn read(
         observer: &tokio_postgres::Client,
+        tables: &[&str],
         array: Option<AskArray<'_>>,
     ) -> Result<Before, BenchError> {
         let sql = "select now()::text, version(), pg_size_bytes(current_setting('shared_buffers'))";
@@ -212,7 +252,7 @@ impl Before {
             server: row.get(1),
             buffer_bytes: row.get::<_, i64>(2) as u64,
             array: array.map(|ask| ask().map(ArraySample::new)),
-            database: DatabaseSample::read(observer).await?,
+            database: DatabaseSample::read(observer, tables).await?,
             processor: ProcessorSample::read(),
         })
     }
@@ -220,9 +260,10 @@ impl Before {
     async fn since(
         &self,
         observer: &tokio_postgres::Client,
+        tables: &[&str],
         array: Option<AskArray<'_>>,
     ) -> Result<(DatabaseUse, Option<ArrayUse>), BenchError> {
-        let database = DatabaseSample::read(observer).await?;
+        let database = DatabaseSample::read(observer, tables).await?;
         let array = array.zip(self.array.as_ref()).map(|(ask, before)| match (before, ask()) {
             (Ok(before), Ok(after)) => before.since(&ArraySample::new(after)),
             (Err(fact), _) => ArrayUse::unknown(fact.clone()),
@@ -233,14 +274,15 @@ impl Before {
 }
 
 /// Watches over the users, second by second.
-struct Clock<'a> {
+struct Clock<'a, S> {
     users: &'a mut JoinSet<Result<(), BenchError>>,
-    shared: &'a Shared,
+    shared: &'a Shared<S>,
+    load: Load,
     watch: Watch<'a>,
     is_local: bool,
 }
 
-impl Clock<'_> {
+impl<S: Script> Clock<'_, S> {
     /// Until a time: tells each second and keeps its row.
     async fn run(
         &mut self,
@@ -251,56 +293,58 @@ impl Clock<'_> {
     ) -> Result<(), BenchError> {
         let mut processor = ProcessorSample::read();
         for second in 1.. {
-            let tick = (begins + Duration::from_secs(second)).min(ends);
-            self.until(tick).await?;
+            let mut tick = (begins + Duration::from_secs(second)).min(ends);
+            let goes_on = self.until(tick).await?;
+            if !goes_on {
+                tick = Instant::now().min(tick);
+            }
             let now = ProcessorSample::read();
             let busy = processor.since(&now).filter(|_| self.is_local).map(|used| used.busy);
             processor = now;
             let row = self.shared.tally.take_second((tick - begins).as_secs_f64(), busy);
             let length = (tick - begins).as_secs_f64() - (second - 1) as f64;
             if length > 0.0 {
-                (self.watch.say)(&line(phase, &row, length));
+                let all = self.shared.tally.by_user().iter().sum();
+                (self.watch.say)(&line(self.load, phase, &row, length, all));
                 rows.push(row);
             }
-            if tick == ends {
+            if tick == ends || !goes_on {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Until a time, unless a user fails or an end is wanted.
-    async fn until(&mut self, time: Instant) -> Result<(), BenchError> {
+    /// Until a time, unless a user fails or an end is wanted. Whether any user is still at work.
+    async fn until(&mut self, time: Instant) -> Result<bool, BenchError> {
         while Instant::now() < time {
             let look = time.min(Instant::now() + LOOK);
             match self.users.try_join_next() {
                 Some(ended) => ended.expect("a user neither panics nor is aborted")?,
+                None if self.users.is_empty() => return Ok(false),
                 None => sleep_until(look).await,
             }
             if (self.watch.is_over)() {
                 return Err(BenchError::Stopped);
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
-/// A second in words.
-fn line(phase: &str, row: &Second, length: f64) -> String {
+/// A second in words; so many transactions have ended in all.
+fn line(load: Load, phase: &str, row: &Second, length: f64, all: u64) -> String {
     let minute = |count: u64| count as f64 / length * 60.0;
-    let p95 = row.p95_ms.map_or("-".to_owned(), |p95| format!("{p95:.1} ms"));
     let busy = row.busy.map_or(String::new(), |busy| format!("  CPU {:.0} %", busy * 100.0));
     let retries = if row.retries > 0 { format!("  retries {}", row.retries) } else { String::new() };
-    format!(
-        "{phase} {:>4.0} s  NOPM {:>7.0}  commits/min {:>7.0}  p95 {p95:>9}{busy}{retries}",
-        row.second,
-        minute(row.new_orders),
-        minute(row.commits)
-    )
-}
-
-/// Shares of kinds in words, for reports.
-pub(crate) fn mix_words(mix: &Mix) -> String {
-    let of = |kind: Kind| format!("{kind}={:.2}", mix.share(kind) * 100.0);
-    Kind::ALL.map(of).join(",")
+    let p95 = row.p95_ms.map_or("-".to_owned(), |p95| format!("{p95:.1} ms"));
+    let own = match load {
+        Load::OrderEntry => format!(
+            "NOPM {:>7.0}  commits/min {:>7.0}  p95 {p95:>9}",
+            minute(row.headline),
+            minute(row.commits)
+        ),
+        Load::DecisionSupport => format!("{all} queries finished, {} of them now", row.commits),
+    };
+    format!("{phase} {:>4.0} s  {own}{busy}{retries}", row.second)
 }

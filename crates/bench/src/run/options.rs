@@ -2,36 +2,48 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
-use tier0_database::workload::Law;
 use tier0_units::Nanos;
 use tier0_workload::spec::parse_duration;
 
+pub use super::mix::Weights;
 use crate::BenchError;
-use crate::order_entry::draw::Home;
-use crate::order_entry::mix::Mix;
-pub use crate::order_entry::terminal::Isolation;
+use crate::decision_support::script::Queries;
+use crate::load::Load;
+use crate::order_entry::draw::{Home, Items};
 
-/// What a run does.
+/// A pass ends by itself, before this.
+const ONE_PASS_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How long users start where nothing else is said.
+const RAMP: Nanos = Nanos::from_secs(5);
+
+/// What a run does. What is none has a default of the load, which refuses it where it makes no sense.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
+    /// The load that the database is to have; none: the one that it has.
+    pub load: Option<Load>,
     /// Users, each with a connection of its own, who run one transaction after the other.
     pub users: u32,
     /// How long it is measured.
     pub duration: Nanos,
     /// How long before that users start, evenly, and then work unmeasured.
-    pub ramp: Nanos,
+    pub ramp: Option<Nanos>,
     /// Transactions per second that arrive in all, whatever the database does (Poisson); none: users begin the next one at once,
     /// or after thinking.
     pub rate: Option<f64>,
     /// Pauses of users.
     pub think: Think,
-    /// Another law for items than the specification's.
-    pub items: Option<Law>,
-    /// Which warehouse users work for.
-    pub home: Home,
+    /// How items are drawn; of order entry.
+    pub items: Option<Items>,
+    /// Which warehouse users work for; of order entry.
+    pub home: Option<Home>,
     /// Shares of transactions; none: the modelled workload's.
-    pub mix: Option<Mix>,
+    pub mix: Option<Weights>,
+    /// Which queries streams run; of decision support. None: all.
+    pub queries: Option<Queries>,
+    /// Whether each stream runs its queries once, however long that takes; of decision support.
+    pub one_pass: bool,
     /// How sessions are isolated.
     pub isolation: Isolation,
     /// Seed of all draws.
@@ -58,6 +70,75 @@ impl RunOptions {
             );
         }
         Ok(())
+    }
+
+    /// # Errors
+    /// Something is asked for that the load does not have.
+    pub(crate) fn check_for(&self, load: Load) -> Result<(), BenchError> {
+        use Load::{DecisionSupport, OrderEntry};
+        let has_think_time_of_specification = self.think == Think::Spec;
+        let has_pauses = self.think != Think::None;
+        let others: [(&str, bool, &[Load]); 8] = [
+            ("--items", self.items.is_some(), &[OrderEntry]),
+            ("--home", self.home.is_some(), &[OrderEntry]),
+            ("--think spec", has_think_time_of_specification, &[OrderEntry]),
+            ("--mix", self.mix.is_some(), &[OrderEntry]),
+            ("--rate", self.rate.is_some(), &[OrderEntry]),
+            ("--ramp or --think", self.ramp.is_some() || has_pauses, &[OrderEntry]),
+            ("--queries", self.queries.is_some(), &[DecisionSupport]),
+            ("--one-pass", self.one_pass, &[DecisionSupport]),
+        ];
+        let wrong = others.iter().find(|(_, is_given, loads)| *is_given && !loads.contains(&load));
+        match wrong {
+            None => Ok(()),
+            Some((option, ..)) => Err(BenchError::Option(format!(
+                "{option} means nothing for the load of this database, {}; leave it out",
+                load.title()
+            ))),
+        }
+    }
+
+    /// How long users start before anything is counted. The server books the reads of a query when it ends, so that those of
+    /// decision support are counted from the first one on.
+    pub(crate) fn ramp(&self, load: Load) -> Nanos {
+        match load {
+            Load::DecisionSupport => Nanos::ZERO,
+            Load::OrderEntry => self.ramp.unwrap_or(RAMP),
+        }
+    }
+
+    /// How long is measured at most.
+    pub(crate) fn duration(&self) -> Duration {
+        if self.one_pass { ONE_PASS_LIMIT } else { self.duration.into() }
+    }
+}
+
+/// How sessions are isolated from each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// Each statement sees what was committed before it; rows that a transaction changes are locked. PostgreSQL's default.
+    #[default]
+    ReadCommitted,
+    /// A transaction sees one state, and is refused if a row that it changes has changed since.
+    RepeatableRead,
+    /// The same, and refused too if it and others could not have run one after the other.
+    Serializable,
+}
+
+impl Isolation {
+    /// Its name in options and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isolation::ReadCommitted => "read-committed",
+            Isolation::RepeatableRead => "repeatable-read",
+            Isolation::Serializable => "serializable",
+        }
+    }
+
+    /// Its name in SQL.
+    pub(crate) fn words(self) -> String {
+        self.name().replace('-', " ")
     }
 }
 

@@ -7,7 +7,7 @@ use tier0_world::Random;
 use tokio::time::Instant;
 
 use super::options::Think;
-use crate::order_entry::mix::Kind;
+use super::script::Script;
 
 /// The pace of all users.
 pub(crate) struct Pace {
@@ -34,24 +34,24 @@ impl Pace {
 
     /// Waits until a user is to begin a transaction. Gives the moment from which its response time counts: with a rate, the
     /// arrival, even if all users were busy then.
-    pub(crate) async fn wait(&self, kind: Kind) -> Instant {
+    pub(crate) async fn wait(&self, script: &impl Script, kind: usize) -> Instant {
         if let Some(arrivals) = &self.arrivals {
             let at = arrivals.lock().expect("no user panics here").take();
             tokio::time::sleep_until(at).await;
             return at;
         }
         if self.think == Think::Spec {
-            tokio::time::sleep(Duration::from_secs_f64(kind.keying())).await;
+            tokio::time::sleep(Duration::from_secs_f64(script.keying(kind))).await;
         }
         Instant::now()
     }
 
     /// Thinks after a transaction.
-    pub(crate) async fn think(&self, kind: Kind, random: &mut Random) {
+    pub(crate) async fn think(&self, script: &impl Script, kind: usize, random: &mut Random) {
         let seconds = match self.think {
             Think::None => return,
             Think::Exponential(mean) => random.exponential(mean.as_secs_f64()),
-            Think::Spec => kind.thinking(random),
+            Think::Spec => script.thinking(kind, random),
         };
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
     }

@@ -10,9 +10,8 @@ use crate::counters::Gap;
 use crate::counters::array::ArrayUse;
 use crate::counters::database::DatabaseUse;
 use crate::counters::processor::ProcessorUse;
+use crate::load::{Load, Scale};
 use crate::order_entry::draw::Home;
-use crate::order_entry::mix::{Kind, Mix};
-use crate::order_entry::state::State;
 
 /// The form of a report; it grows when fields change their meaning.
 const VERSION: u32 = 1;
@@ -22,20 +21,23 @@ const VERSION: u32 = 1;
 pub struct Settings {
     /// Users.
     pub users: u32,
-    /// Seconds that were asked for.
-    pub duration_s: f64,
+    /// Seconds that were asked for; none: one pass of the queries.
+    pub duration_s: Option<f64>,
     /// Seconds of ramp.
     pub ramp_s: f64,
     /// Arrivals per second; none: users wait for their own transactions only.
     pub rate: Option<f64>,
     /// Think time, as the option takes it.
     pub think: String,
-    /// The law of items.
-    pub items: String,
-    /// `fixed` or `all`.
-    pub home: String,
-    /// Shares in percent, as the option takes them.
-    pub mix: String,
+    /// The law of items; of order entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<String>,
+    /// `fixed` or `all`; of order entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
+    /// Shares in percent, as the option takes them; none where users do not draw kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mix: Option<String>,
     /// Isolation of sessions.
     pub isolation: String,
     /// Seed of all draws.
@@ -65,13 +67,26 @@ pub struct PerTransaction {
     pub processor_ms_without_generator: Option<f64>,
 }
 
+/// Reads and writes as rates, in MB (10^6 bytes) per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// Blocks that the database read.
+    pub database_read: Option<f64>,
+    /// Blocks that it wrote, and WAL.
+    pub database_written: Option<f64>,
+    /// What the array read for it.
+    pub array_read: Option<f64>,
+    /// What the array wrote.
+    pub array_written: Option<f64>,
+}
+
 /// The result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunReport {
     /// The form of this report.
     pub version: u32,
-    /// `order-entry`.
+    /// The load: `order-entry`.
     pub workload: String,
     /// The database, without a password.
     pub database: String,
@@ -79,8 +94,12 @@ pub struct RunReport {
     pub server: String,
     /// When counting began, by the server's clock.
     pub started: String,
-    /// Warehouses.
-    pub warehouses: u32,
+    /// How large the database is, in words; empty in reports of older versions.
+    #[serde(default)]
+    pub scale: String,
+    /// Warehouses, of order entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warehouses: Option<u32>,
     /// The server's own memory for pages (`shared_buffers`), bytes; none in reports of older versions.
     #[serde(default)]
     pub buffer_bytes: Option<u64>,
@@ -90,8 +109,18 @@ pub struct RunReport {
     pub seconds: f64,
     /// Whether the run was ended early.
     pub ended_early: bool,
-    /// Committed New-Orders per minute.
-    pub nopm: f64,
+    /// Committed New-Orders per minute, of order entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nopm: Option<f64>,
+    /// Finished queries per hour, of decision support.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queries_per_hour: Option<f64>,
+    /// Finished queries of each stream, of decision support.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queries_by_stream: Option<Vec<u64>>,
+    /// Queries that were under way at the end, of decision support: cancelled, and counted nowhere else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queries_unfinished: Option<u64>,
     /// All commits per minute.
     pub commits_per_minute: f64,
     /// Response times of all kinds, milliseconds; none where nothing ended, and in reports of older versions.
@@ -101,10 +130,18 @@ pub struct RunReport {
     pub transactions: Vec<KindReport>,
     /// Refused transactions, each of which was repeated.
     pub retries: u64,
-    /// Districts that had no order to deliver.
-    pub districts_without_order: u64,
+    /// Districts that had no order to deliver, of order entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub districts_without_order: Option<u64>,
     /// For each transaction.
     pub per_transaction: PerTransaction,
+    /// By how many transactions counts are divided: those that the server counted, or the queries that streams finished. None where
+    /// that is not known, and in reports of older versions, whose counts were divided by the server's.
+    #[serde(default)]
+    pub divisor: Option<u64>,
+    /// Reads and writes as rates; none in reports of older versions.
+    #[serde(default)]
+    pub throughput: Option<Throughput>,
     /// What the database counted.
     pub database_io: DatabaseUse,
     /// What the array counted; none where none was asked.
@@ -121,8 +158,10 @@ pub struct RunReport {
 pub(crate) struct Made<'a> {
     pub(crate) database: String,
     pub(crate) options: &'a RunOptions,
-    pub(crate) mix: Mix,
-    pub(crate) state: State,
+    pub(crate) mix: Option<String>,
+    pub(crate) scale: Scale,
+    /// The place of the kind that is the load's own measure; none: all of them.
+    pub(crate) headline: Option<usize>,
     pub(crate) started: String,
     pub(crate) server: String,
     pub(crate) buffer_bytes: u64,
@@ -130,7 +169,9 @@ pub(crate) struct Made<'a> {
     pub(crate) is_early: bool,
     pub(crate) kinds: Vec<KindReport>,
     pub(crate) responses: Option<Quantiles>,
-    pub(crate) empty_districts: u64,
+    pub(crate) missed: u64,
+    pub(crate) by_user: Vec<u64>,
+    pub(crate) cancelled: u64,
     pub(crate) seconds: Vec<Second>,
     pub(crate) processor: Option<ProcessorUse>,
     pub(crate) is_local: bool,
@@ -143,25 +184,38 @@ impl RunReport {
         let seconds = made.elapsed.as_secs_f64();
         let committed = |kind: &KindReport| kind.committed;
         let commits: u64 = made.kinds.iter().map(committed).sum();
-        let new_orders: u64 =
-            made.kinds.iter().filter(|kind| kind.kind == Kind::NewOrder).map(committed).sum();
+        let headline = made.headline.map_or(commits, |place| committed(&made.kinds[place]));
+        let is_order_entry = made.scale.load() == Load::OrderEntry;
         let ended: u64 = made.kinds.iter().map(|kind| kind.committed + kind.rolled_back).sum();
+        let is_decision_support = made.scale.load() == Load::DecisionSupport;
+        // Parallel workers of a query count as transactions at the server, and so do the questions of this program.
+        let divisor = if is_decision_support { Some(commits) } else { made.counted.transactions };
+        let divisor = divisor.filter(|count| *count > 0);
         RunReport {
             version: VERSION,
-            workload: "order-entry".to_owned(),
+            workload: made.scale.load().name().to_owned(),
+            scale: made.scale.to_string(),
             database: made.database.clone(),
             server: made.server.clone(),
             started: made.started.clone(),
-            warehouses: made.state.warehouses,
+            warehouses: match made.scale {
+                Scale::Warehouses(count) => Some(count),
+                Scale::Factor(_) => None,
+            },
             buffer_bytes: Some(made.buffer_bytes),
-            settings: Settings::of(made.options, &made.mix),
+            settings: Settings::of(made.options, &made),
             seconds,
             ended_early: made.is_early,
-            nopm: new_orders as f64 / seconds * 60.0,
+            nopm: is_order_entry.then_some(headline as f64 / seconds * 60.0),
+            queries_per_hour: is_decision_support.then_some(commits as f64 / seconds * 3600.0),
+            queries_by_stream: is_decision_support.then(|| made.by_user.clone()),
+            queries_unfinished: is_decision_support.then_some(made.cancelled),
             commits_per_minute: commits as f64 / seconds * 60.0,
             retries: made.kinds.iter().map(|kind| kind.serialization_failures + kind.deadlocks).sum(),
-            districts_without_order: made.empty_districts,
-            per_transaction: per_transaction(&made, ended),
+            districts_without_order: is_order_entry.then_some(made.missed),
+            per_transaction: per_transaction(&made, divisor, ended),
+            divisor,
+            throughput: Some(throughput(&made)),
             not_measured: gaps(&made),
             response_ms: made.responses,
             transactions: made.kinds,
@@ -179,29 +233,42 @@ impl RunReport {
 }
 
 impl Settings {
-    fn of(options: &RunOptions, mix: &Mix) -> Settings {
+    fn of(options: &RunOptions, made: &Made<'_>) -> Settings {
+        let is_order_entry = made.scale.load() == Load::OrderEntry;
         Settings {
             users: options.users,
-            duration_s: options.duration.as_secs_f64(),
-            ramp_s: options.ramp.as_secs_f64(),
+            duration_s: if options.one_pass { None } else { Some(options.duration.as_secs_f64()) },
+            ramp_s: options.ramp(made.scale.load()).as_secs_f64(),
             rate: options.rate,
             think: options.think.to_string(),
-            items: options.items.map_or("nurand".to_owned(), |law| law.to_string()),
-            home: match options.home {
-                Home::Fixed => "fixed".to_owned(),
-                Home::All => "all".to_owned(),
-            },
-            mix: super::mix_words(mix),
+            items: is_order_entry.then(|| options.items.unwrap_or_default().name().to_owned()),
+            home: is_order_entry.then(|| options.home.unwrap_or(Home::Fixed).name().to_owned()),
+            mix: made.mix.clone(),
             isolation: options.isolation.name().to_owned(),
             seed: options.seed,
         }
     }
 }
 
-/// Counts of the database and the array belong to all transactions that the database counted; processor time to those that ended
+fn throughput(made: &Made<'_>) -> Throughput {
+    let rate = |bytes: u64| bytes as f64 / 1e6 / made.elapsed.as_secs_f64();
+    let blocks = |count: u64| rate(count * made.counted.block_bytes);
+    let array = made.array.as_ref().and_then(ArrayUse::total);
+    Throughput {
+        database_read: made.counted.reads.map(blocks),
+        database_written: made
+            .counted
+            .writes
+            .zip(made.counted.wal)
+            .map(|(writes, wal)| blocks(writes.total()) + rate(wal.bytes)),
+        array_read: array.map(|total| rate(total[1])),
+        array_written: array.map(|total| rate(total[3])),
+    }
+}
+
+/// Counts of the database and the array belong to all transactions of the divisor; processor time to those that ended
 /// in the measured time.
-fn per_transaction(made: &Made<'_>, ended: u64) -> PerTransaction {
-    let counted = made.counted.transactions.filter(|count| *count > 0);
+fn per_transaction(made: &Made<'_>, counted: Option<u64>, ended: u64) -> PerTransaction {
     let each = |count: Option<u64>| Some(count? as f64 / counted? as f64);
     let array = made.array.as_ref().and_then(ArrayUse::total);
     let of_array = |place: usize| each(array.map(|total| total[place]));

@@ -6,8 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::order_entry::mix::Kind;
-use crate::order_entry::terminal::Outcome;
+use super::script::Outcome;
 
 /// Significant decimal digits of a response time.
 const DIGITS: u8 = 3;
@@ -24,8 +23,8 @@ pub(crate) enum Refusal {
 /// Transactions of a kind that ended in the measured time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KindReport {
-    /// The kind.
-    pub kind: Kind,
+    /// The name of the kind.
+    pub kind: String,
     /// Those that were committed.
     pub committed: u64,
     /// Those that were rolled back because the specification wants it.
@@ -61,8 +60,9 @@ pub struct Quantiles {
 pub struct Second {
     /// The end of the second, from the beginning of the measured time.
     pub second: f64,
-    /// New-Orders that were committed.
-    pub new_orders: u64,
+    /// Transactions of the load's own measure that were committed: New-Orders, trade results, or queries.
+    #[serde(alias = "new_orders")]
+    pub headline: u64,
     /// All transactions that were committed.
     pub commits: u64,
     /// Refusals by the server.
@@ -74,11 +74,19 @@ pub struct Second {
 }
 
 /// All users' counts.
-pub(crate) struct Tally(Mutex<Counts>);
+pub(crate) struct Tally {
+    names: Vec<&'static str>,
+    /// The place of the kind that is the load's own measure; none: all of them are.
+    headline: Option<usize>,
+    users: usize,
+    counts: Mutex<Counts>,
+}
 
 struct Counts {
-    kinds: [KindCounts; 5],
-    empty_districts: u64,
+    kinds: Vec<KindCounts>,
+    missed: u64,
+    cancelled: u64,
+    by_user: Vec<u64>,
     /// Of the second that goes on.
     second: SecondCounts,
 }
@@ -92,7 +100,7 @@ struct KindCounts {
 }
 
 struct SecondCounts {
-    new_orders: u64,
+    headline: u64,
     commits: u64,
     retries: u64,
     response_us: Histogram<u64>,
@@ -106,12 +114,12 @@ fn histogram() -> Histogram<u64> {
 
 impl SecondCounts {
     fn new() -> SecondCounts {
-        SecondCounts { new_orders: 0, commits: 0, retries: 0, response_us: histogram() }
+        SecondCounts { headline: 0, commits: 0, retries: 0, response_us: histogram() }
     }
 }
 
 impl Counts {
-    fn new() -> Counts {
+    fn new(kinds: usize, users: usize) -> Counts {
         let kind = |_| KindCounts {
             committed: 0,
             rolled_back: 0,
@@ -119,34 +127,42 @@ impl Counts {
             deadlocks: 0,
             response_us: histogram(),
         };
-        Counts { kinds: Kind::ALL.map(kind), empty_districts: 0, second: SecondCounts::new() }
+        Counts {
+            kinds: (0..kinds).map(kind).collect(),
+            missed: 0,
+            cancelled: 0,
+            by_user: vec![0; users],
+            second: SecondCounts::new(),
+        }
     }
 }
 
 impl Tally {
-    /// Nothing yet.
-    pub(crate) fn new() -> Tally {
-        Tally(Mutex::new(Counts::new()))
+    /// Nothing yet, of so many users and these kinds.
+    pub(crate) fn new(names: Vec<&'static str>, headline: Option<usize>, users: u32) -> Tally {
+        let counts = Mutex::new(Counts::new(names.len(), users as usize));
+        Tally { names, headline, users: users as usize, counts }
     }
 
     /// Forgets everything: the measured time begins.
     pub(crate) fn restart(&self) {
-        *self.counts() = Counts::new();
+        *self.counts() = Counts::new(self.names.len(), self.users);
     }
 
-    /// A transaction has ended.
-    pub(crate) fn ended(&self, kind: Kind, outcome: Outcome, response: Duration) {
+    /// A transaction of a user has ended.
+    pub(crate) fn ended(&self, user: u64, kind: usize, outcome: Outcome, response: Duration) {
         let mut counts = self.counts();
         let counts = &mut *counts;
-        let own = &mut counts.kinds[kind as usize];
+        counts.by_user[user as usize] += 1;
+        let own = &mut counts.kinds[kind];
         let response_us = response.as_micros() as u64;
         match outcome {
             Outcome::RolledBack => own.rolled_back += 1,
-            Outcome::Committed { empty_districts } => {
+            Outcome::Committed { missed } => {
                 own.committed += 1;
-                counts.empty_districts += u64::from(empty_districts);
+                counts.missed += u64::from(missed);
                 counts.second.commits += 1;
-                counts.second.new_orders += u64::from(kind == Kind::NewOrder);
+                counts.second.headline += u64::from(self.headline.is_none_or(|own| own == kind));
             }
         }
         for histogram in [&mut own.response_us, &mut counts.second.response_us] {
@@ -154,10 +170,15 @@ impl Tally {
         }
     }
 
+    /// A transaction was cancelled because the run has ended.
+    pub(crate) fn cancelled(&self) {
+        self.counts().cancelled += 1;
+    }
+
     /// The server has refused a transaction.
-    pub(crate) fn refused(&self, kind: Kind, refusal: Refusal) {
+    pub(crate) fn refused(&self, kind: usize, refusal: Refusal) {
         let mut counts = self.counts();
-        let own = &mut counts.kinds[kind as usize];
+        let own = &mut counts.kinds[kind];
         match refusal {
             Refusal::Serialization => own.serialization_failures += 1,
             Refusal::Deadlock => own.deadlocks += 1,
@@ -171,7 +192,7 @@ impl Tally {
         let p95_ms = (!taken.response_us.is_empty()).then(|| ms(taken.response_us.value_at_quantile(0.95)));
         Second {
             second,
-            new_orders: taken.new_orders,
+            headline: taken.headline,
             commits: taken.commits,
             retries: taken.retries,
             p95_ms,
@@ -184,8 +205,8 @@ impl Tally {
         let counts = self.counts();
         let ended = |own: &KindCounts| own.committed + own.rolled_back;
         let all: u64 = counts.kinds.iter().map(ended).sum();
-        let of = |(kind, own): (Kind, &KindCounts)| KindReport {
-            kind,
+        let of = |(name, own): (&&str, &KindCounts)| KindReport {
+            kind: (*name).to_owned(),
             committed: own.committed,
             rolled_back: own.rolled_back,
             serialization_failures: own.serialization_failures,
@@ -193,7 +214,7 @@ impl Tally {
             share: ended(own) as f64 / all.max(1) as f64,
             response_ms: quantiles(&own.response_us),
         };
-        Kind::ALL.into_iter().zip(&counts.kinds).map(of).collect()
+        self.names.iter().zip(&counts.kinds).map(of).collect()
     }
 
     /// Response times of all kinds.
@@ -205,13 +226,23 @@ impl Tally {
         quantiles(&all)
     }
 
-    /// Districts without an order to deliver.
-    pub(crate) fn empty_districts(&self) -> u64 {
-        self.counts().empty_districts
+    /// What transactions did not find.
+    pub(crate) fn missed(&self) -> u64 {
+        self.counts().missed
+    }
+
+    /// Transactions that were cancelled at the end.
+    pub(crate) fn count_cancelled(&self) -> u64 {
+        self.counts().cancelled
+    }
+
+    /// Transactions that ended, by user.
+    pub(crate) fn by_user(&self) -> Vec<u64> {
+        self.counts().by_user.clone()
     }
 
     fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
-        self.0.lock().expect("no user panics while it counts")
+        self.counts.lock().expect("no user panics while it counts")
     }
 }
 
@@ -236,18 +267,19 @@ mod tests {
 
     #[test]
     fn what_ends_is_counted_by_kind_and_by_second() {
-        let tally = Tally::new();
-        tally.ended(Kind::Payment, Outcome::Committed { empty_districts: 0 }, Duration::from_secs(9));
+        let tally = Tally::new(vec!["new-order", "payment", "delivery"], Some(0), 2);
+        let missed = |missed| Outcome::Committed { missed };
+        tally.ended(0, 1, missed(0), Duration::from_secs(9));
         tally.restart();
         for ms in 1..=100 {
-            tally.ended(Kind::NewOrder, Outcome::Committed { empty_districts: 0 }, Duration::from_millis(ms));
+            tally.ended(0, 0, missed(0), Duration::from_millis(ms));
         }
-        tally.ended(Kind::NewOrder, Outcome::RolledBack, Duration::from_millis(1));
-        tally.ended(Kind::Delivery, Outcome::Committed { empty_districts: 3 }, Duration::from_millis(500));
-        tally.refused(Kind::NewOrder, Refusal::Serialization);
-        tally.refused(Kind::Delivery, Refusal::Deadlock);
+        tally.ended(1, 0, Outcome::RolledBack, Duration::from_millis(1));
+        tally.ended(1, 2, missed(3), Duration::from_millis(500));
+        tally.refused(0, Refusal::Serialization);
+        tally.refused(2, Refusal::Deadlock);
         let second = tally.take_second(1.0, None);
-        assert_eq!((second.new_orders, second.commits, second.retries), (100, 101, 2));
+        assert_eq!((second.headline, second.commits, second.retries), (100, 101, 2));
         assert_eq!(tally.take_second(2.0, Some(0.5)).p95_ms, None);
         let kinds = tally.kinds();
         let new_order = &kinds[0];
@@ -258,7 +290,8 @@ mod tests {
         let response = new_order.response_ms.expect("some ended");
         assert!((response.p95 - 95.0).abs() < 1.1 && response.max >= 100.0, "{response:?}");
         assert_eq!((kinds[1].committed, kinds[1].response_ms), (0, None));
-        assert_eq!((kinds[3].deadlocks, tally.empty_districts()), (1, 3));
+        assert_eq!((kinds[2].deadlocks, tally.missed(), tally.count_cancelled()), (1, 3, 0));
+        assert_eq!(tally.by_user(), [100, 2]);
         let all = tally.responses().expect("some ended");
         assert!((all.max - 500.0).abs() < 1.0 && (all.p50 - 50.0).abs() < 1.6, "{all:?}");
         assert!((new_order.share - 101.0 / 102.0).abs() < 1e-9);

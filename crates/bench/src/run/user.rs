@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tier0_database::sweep::home_of;
 use tier0_world::Random;
 use tokio::time::{Instant, sleep_until};
 use tokio_postgres::Error;
@@ -11,59 +10,62 @@ use tokio_postgres::error::SqlState;
 
 use super::options::RunOptions;
 use super::pace::Pace;
+use super::script::{Outcome, Script};
 use super::tally::{Refusal, Tally};
 use crate::error::{BenchError, words};
-use crate::order_entry::draw::Laws;
-use crate::order_entry::mix::{Kind, Mix};
-use crate::order_entry::terminal::{Input, Outcome, Terminal};
 
 /// A transaction that is refused so often will not get through.
 const TRIES_MAX: u32 = 1000;
 
 /// What all users share.
-pub(crate) struct Shared {
-    pub(crate) laws: Laws,
-    pub(crate) mix: Mix,
+pub(crate) struct Shared<S> {
+    pub(crate) script: S,
     pub(crate) pace: Pace,
     pub(crate) tally: Tally,
     pub(crate) is_over: AtomicBool,
 }
 
 /// A user.
-pub(crate) struct User {
-    home: u64,
+pub(crate) struct User<S: Script> {
+    number: u64,
+    own: S::User,
     random: Random,
-    shared: Arc<Shared>,
-    terminal: Terminal,
+    shared: Arc<Shared<S>>,
+    session: S::Session,
 }
 
-impl User {
+impl<S: Script> User<S> {
     /// The user of a number.
     pub(crate) fn new(
         number: u64,
         options: &RunOptions,
-        warehouses: u32,
-        shared: Arc<Shared>,
-        terminal: Terminal,
-    ) -> User {
-        let home = home_of(number, u64::from(options.users), u64::from(warehouses));
-        User { home, random: Random::new(options.seed, number), shared, terminal }
+        shared: Arc<Shared<S>>,
+        session: S::Session,
+    ) -> User<S> {
+        let own = shared.script.user(number);
+        User { number, own, random: Random::new(options.seed, number), shared, session }
     }
 
-    /// Works from a time on until the run is over.
+    /// Works from a time on until the run is over, or until nothing is left to do.
     pub(crate) async fn work(mut self, starts: Instant) -> Result<(), BenchError> {
         if self.unless_over(sleep_until(starts)).await.is_none() {
             return Ok(());
         }
+        let shared = self.shared.clone();
         while !self.is_over() {
-            let kind = self.shared.mix.draw(&mut self.random);
-            let input = Input::draw(kind, &self.shared.laws, &mut self.random, self.home);
-            let shared = self.shared.clone();
-            let Some(from) = self.unless_over(shared.pace.wait(kind)).await else { return Ok(()) };
-            let outcome = self.run(kind, &input).await?;
-            self.shared.tally.ended(kind, outcome, from.elapsed());
+            let Some((kind, input)) = shared.script.next(&mut self.own, &mut self.random) else {
+                return Ok(());
+            };
+            let Some(from) = self.unless_over(shared.pace.wait(&shared.script, kind)).await else {
+                return Ok(());
+            };
+            let Some(outcome) = self.complete(kind, &input).await? else {
+                shared.tally.cancelled();
+                return Ok(());
+            };
+            shared.tally.ended(self.number, kind, outcome, from.elapsed());
             let mut random = self.random.clone();
-            if self.unless_over(shared.pace.think(kind, &mut random)).await.is_none() {
+            if self.unless_over(shared.pace.think(&shared.script, kind, &mut random)).await.is_none() {
                 return Ok(());
             }
             self.random = random;
@@ -75,7 +77,7 @@ impl User {
         self.shared.is_over.load(Ordering::Relaxed)
     }
 
-    /// Waits for a pause to end; none if the run ends before.
+    /// Waits for something to end; none if the run ends before.
     async fn unless_over<T>(&self, pause: impl Future<Output = T>) -> Option<T> {
         let mut pause = std::pin::pin!(pause);
         loop {
@@ -88,25 +90,43 @@ impl User {
         }
     }
 
+    /// Runs a transaction to its end; none if the run ended before and its load cancels.
+    async fn complete(&self, kind: usize, input: &S::Input) -> Result<Option<Outcome>, BenchError> {
+        if !S::CANCELS {
+            return self.run(kind, input).await.map(Some);
+        }
+        match self.unless_over(self.run(kind, input)).await {
+            Some(ended) => ended.map(Some),
+            None => {
+                // If the server cannot be told, it sees the closed connection when the query ends.
+                let token = self.shared.script.client(&self.session).cancel_token();
+                let _ = token.cancel_query(tokio_postgres::NoTls).await;
+                Ok(None)
+            }
+        }
+    }
+
     /// Runs a transaction until it goes through.
-    async fn run(&self, kind: Kind, input: &Input) -> Result<Outcome, BenchError> {
+    async fn run(&self, kind: usize, input: &S::Input) -> Result<Outcome, BenchError> {
+        let script = &self.shared.script;
+        let what = || format!("a {} transaction", script.names()[kind]);
         let mut last = String::new();
         for _ in 0..TRIES_MAX {
-            let error = match self.terminal.run(input).await {
+            let error = match script.run(&self.session, input).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(error) => error,
             };
             let Some(refusal) = refusal(&error) else {
-                return Err(BenchError::Query { what: format!("a {kind} transaction"), fact: words(&error) });
+                return Err(BenchError::Query { what: what(), fact: words(&error) });
             };
             self.shared.tally.refused(kind, refusal);
             last = words(&error);
-            let rolled_back = self.terminal.roll_back().await;
-            rolled_back.map_err(BenchError::query(format!("the rollback of a {kind} transaction")))?;
+            let rolled_back = script.client(&self.session).batch_execute("rollback").await;
+            rolled_back.map_err(BenchError::query(format!("the rollback of {}", what())))?;
         }
         let fact =
             format!("the server refused it {TRIES_MAX} times ({last}); use fewer users or another isolation");
-        Err(BenchError::Query { what: format!("a {kind} transaction"), fact })
+        Err(BenchError::Query { what: what(), fact })
     }
 }
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 use tier0_bench::BenchError;
 use tier0_bench::address::Address;
 use tier0_bench::check::{Checked, check};
-use tier0_bench::order_entry::draw::Home;
-use tier0_bench::order_entry::mix::Kind;
+use tier0_bench::load::{Load, Scale};
 use tier0_bench::prepare::{PrepareOptions, prepare, remove};
 use tier0_bench::run::options::Isolation;
 use tier0_bench::run::{RunOptions, Think, run};
@@ -48,23 +47,26 @@ const DAMAGES: [(&str, &str); 14] = [
 
 fn options(users: u32, seconds: u64) -> RunOptions {
     RunOptions {
+        load: None,
         users,
         duration: Nanos::from_secs(seconds),
-        ramp: Nanos::from_millis(500),
+        ramp: Some(Nanos::from_millis(500)),
         rate: None,
         think: Think::None,
         items: None,
-        home: Home::Fixed,
+        home: None,
         mix: None,
+        queries: None,
+        one_pass: false,
         isolation: Isolation::ReadCommitted,
         seed: 1,
     }
 }
 
-const LOAD: PrepareOptions = PrepareOptions { warehouses: 1, jobs: 2, seed: 5 };
+const LOAD: PrepareOptions = PrepareOptions { scale: Scale::Warehouses(1), jobs: 2, seed: 5 };
 
 fn consistent(address: &Address) -> Checked {
-    let checked = check(address, Watch::none()).expect("it can be checked");
+    let checked = check(address, None, Watch::none()).expect("it can be checked");
     let wrong: Vec<_> = checked.conditions.iter().filter(|one| one.wrong > 0).collect();
     assert!(checked.is_consistent && wrong.is_empty(), "{wrong:#?}");
     checked
@@ -98,18 +100,19 @@ fn order_entry_is_loaded_run_and_checked_and_survives_a_crash() {
     consistent(&address);
 
     damages(&server, &address);
-    assert!(remove(&address).expect("removed"));
-    assert!(!remove(&address).expect("nothing is left"));
+    assert_eq!(remove(&address).expect("removed"), Some(Load::OrderEntry));
+    assert_eq!(remove(&address).expect("nothing is left"), None);
     postmaster.stop().expect("in good order");
 }
 
 /// What cannot be done says why, and has changed nothing.
 fn refusals(server: &Server, address: &Address) {
-    let error = check(address, Watch::none()).expect_err("there is nothing");
+    let error = check(address, None, Watch::none()).expect_err("there is nothing");
     assert!(matches!(error, BenchError::NotPrepared(_)) && error.is_input(), "{error}");
     let error = run(address, &options(1, 1), None, Watch::none()).expect_err("there is nothing");
     assert!(matches!(error, BenchError::NotPrepared(_)), "{error}");
-    let error = check(&server.address("elsewhere"), Watch::none()).expect_err("there is no such database");
+    let error =
+        check(&server.address("elsewhere"), None, Watch::none()).expect_err("there is no such database");
     assert!(error.to_string().contains("createdb"), "{error}");
     assert!(!error.to_string().contains("hush"), "no password: {error}");
 
@@ -131,26 +134,31 @@ fn loads(address: &Address) {
     let is_over = || wall_s() - began > 0.7;
     let stopped = prepare(address, &LOAD, Watch { say: &|_| {}, is_over: &is_over });
     assert!(matches!(stopped, Err(BenchError::Stopped)), "{stopped:?}");
-    let error = check(address, Watch::none()).expect_err("it is not loaded");
-    assert!(matches!(error, BenchError::Unfinished { loaded: 0, warehouses: 1 }), "{error}");
+    let error = check(address, None, Watch::none()).expect_err("it is not loaded");
+    assert!(matches!(error, BenchError::Unfinished { pieces: 2, .. }), "{error}");
     let prepared = prepare(address, &LOAD, Watch::none()).expect("the rest");
-    assert_eq!((prepared.warehouses, prepared.warehouses_loaded), (1, 1));
+    assert_eq!((prepared.scale.as_str(), prepared.parts), ("1 warehouse", 2));
+    assert!(prepared.parts_loaded >= 1, "{prepared:?}");
     assert!((80_000_000..200_000_000).contains(&prepared.size_bytes), "{prepared:?}");
     let again = prepare(address, &LOAD, Watch::none()).expect("nothing is left");
-    assert_eq!((again.warehouses_loaded, again.sent_bytes), (0, 0));
+    assert_eq!((again.parts_loaded, again.sent_bytes), (0, 0));
 }
 
 fn runs(address: &Address) {
     let lines = std::sync::Mutex::new(Vec::new());
     let say = |line: &str| lines.lock().expect("lines").push(line.to_owned());
     let report = run(address, &options(4, 5), None, Watch { say: &say, is_over: &|| false }).expect("it ran");
-    assert!(report.nopm > 0.0 && report.commits_per_minute > 2.0 * report.nopm, "{report:#?}");
+    assert_eq!((report.workload.as_str(), report.warehouses), ("order-entry", Some(1)));
+    assert!(
+        report.nopm.is_some_and(|nopm| nopm > 0.0 && report.commits_per_minute > 2.0 * nopm),
+        "{report:#?}"
+    );
     assert_eq!(report.series.len(), 5);
     let in_series: u64 = report.series.iter().map(|second| second.commits).sum();
     let committed: u64 = report.transactions.iter().map(|kind| kind.committed).sum();
     assert!(committed > 100 && committed.abs_diff(in_series) < committed / 20, "{in_series} of {committed}");
     assert!(report.transactions.iter().all(|kind| kind.committed > 0), "{:#?}", report.transactions);
-    assert_eq!(report.districts_without_order, 0);
+    assert_eq!(report.districts_without_order, Some(0));
     let told = lines.lock().expect("lines").iter().filter(|line| line.starts_with("run")).count();
     assert_eq!(told, 5, "a line each second");
 
@@ -184,11 +192,11 @@ fn refused_transactions_are_repeated(address: &Address) {
     let of_payments = RunOptions {
         isolation: Isolation::RepeatableRead,
         mix: Some("payment=1".parse().expect("a mix")),
-        ramp: Nanos::ZERO,
+        ramp: Some(Nanos::ZERO),
         ..options(4, 1)
     };
     let report = run(address, &of_payments, None, Watch::none()).expect("it ran");
-    let payment = &report.transactions[Kind::Payment as usize];
+    let payment = report.transactions.iter().find(|own| own.kind == "payment").expect("it is there");
     assert!(payment.serialization_failures > 0 && payment.committed > 0, "{payment:?}");
     assert_eq!(report.retries, payment.serialization_failures + payment.deadlocks);
     consistent(address);
@@ -199,7 +207,7 @@ fn damages(server: &Server, address: &Address) {
     for (_, sql) in DAMAGES {
         server.query(sql);
     }
-    let checked = check(address, Watch::none()).expect("it can be checked");
+    let checked = check(address, None, Watch::none()).expect("it can be checked");
     assert!(!checked.is_consistent);
     let planted: Vec<&str> = DAMAGES.iter().flat_map(|(names, _)| names.split(' ')).collect();
     for one in &checked.conditions {

@@ -1,7 +1,8 @@
-//! `tier0 bench check`: the consistency conditions of the order-entry database.
+//! `tier0 bench check`: the consistency conditions of the database of a load.
 
 use clap::Args;
 use tier0_bench::check::{Checked, check};
+use tier0_bench::load::Load;
 use tier0_units::counted;
 
 use super::{Database, watched};
@@ -23,6 +24,9 @@ Exits with 3 if a condition does not hold.";
 pub(crate) struct Check {
     #[command(flatten)]
     database: Database,
+    /// The load that the database must have [default: the one that it has]
+    #[arg(long, value_name = "LOAD")]
+    load: Option<Load>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -31,7 +35,7 @@ pub(crate) struct Check {
 /// Tests.
 pub(crate) fn run(verb: &Check, global: &Global) -> Result<(), Failure> {
     let address = verb.database.address()?;
-    let (checked, _) = watched(global, |watch| check(&address, watch))?;
+    let (checked, _) = watched(global, |watch| check(&address, verb.load, watch))?;
     print(&if verb.json { json(&checked) } else { text(&checked) })?;
     verdict(&checked)
 }
@@ -65,6 +69,11 @@ pub(super) fn text(checked: &Checked) -> String {
         true => format!("all {} conditions hold", checked.conditions.len()),
         false => "NOT CONSISTENT".to_owned(),
     };
-    let warehouses = counted(u64::from(checked.warehouses), "warehouse");
-    format!("order entry, {warehouses}, {}\n\n{}\n\n{verdict}\n", checked.database, rendered(&rows))
+    format!(
+        "{}, {}, {}\n\n{}\n\n{verdict}\n",
+        checked.workload,
+        checked.scale,
+        checked.database,
+        rendered(&rows)
+    )
 }

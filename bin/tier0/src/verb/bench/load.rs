@@ -1,26 +1,26 @@
 //! The options that say what users do, shared by `bench run` and `bench scene`.
 
 use clap::{Args, ValueEnum};
-use tier0_bench::order_entry::draw::Home;
-use tier0_bench::order_entry::mix::Mix;
-use tier0_bench::run::options::Isolation;
+use tier0_bench::decision_support::script::Queries;
+use tier0_bench::load::Load as LoadName;
+use tier0_bench::order_entry::draw::{Home, Items};
+use tier0_bench::run::options::{Isolation, Weights};
 use tier0_bench::run::{RunOptions, Think};
-use tier0_database::workload::Law;
 use tier0_units::Nanos;
 use tier0_workload::spec::parse_duration;
 
 /// What users do.
 #[derive(Args, Debug)]
 pub(super) struct Load {
-    /// Users, each with a connection
+    /// Users, each with a connection; of decision-support: streams
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     users: u32,
     /// Measure this long
     #[arg(short, long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     duration: Nanos,
-    /// Users start over this time, and run unmeasured until it ends
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    ramp: Nanos,
+    /// Users start over this time, and run unmeasured until it ends [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    ramp: Option<Nanos>,
     /// Transactions per second that arrive in all, however long each takes (Poisson)
     #[arg(long, value_name = "TPS", conflicts_with = "think")]
     rate: Option<f64>,
@@ -28,16 +28,22 @@ pub(super) struct Load {
     /// specification
     #[arg(long, value_name = "THINK", default_value = "none")]
     think: Think,
-    /// How items are drawn: nurand (the specification) or uniform (as HammerDB does)
-    #[arg(long, value_name = "LAW", default_value = "nurand")]
-    items: Items,
-    /// Warehouse of a user: fixed (the specification), or all for a random one in each transaction
-    #[arg(long, value_name = "HOME", default_value = "fixed")]
-    home: HomeOption,
+    /// How items are drawn: nurand (the specification) or uniform (as HammerDB does) [order-entry; default: nurand]
+    #[arg(long, value_name = "LAW")]
+    items: Option<ItemsOption>,
+    /// Warehouse of a user: fixed (the specification), or all for a random one in each transaction [order-entry; default: fixed]
+    #[arg(long, value_name = "HOME")]
+    home: Option<HomeOption>,
     /// Weights of transactions, as in new-order=45,payment=43,delivery=4; kinds that are not named are
-    /// not run [default: the specification's deck, 10, 10, 1, 1, 1]
+    /// not run [default: the specification's]
     #[arg(long, value_name = "MIX")]
-    mix: Option<Mix>,
+    mix: Option<Weights>,
+    /// Queries that streams run, as in q1,q6 [decision-support; default: all 22]
+    #[arg(long, value_name = "QUERIES")]
+    queries: Option<Queries>,
+    /// End when each stream has run its queries once, instead of after a time [decision-support]
+    #[arg(long, conflicts_with = "duration")]
+    one_pass: bool,
     /// Isolation of transactions
     #[arg(long, value_name = "LEVEL", default_value = "read-committed")]
     isolation: IsolationOption,
@@ -48,7 +54,7 @@ pub(super) struct Load {
 
 /// How items are drawn.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Items {
+enum ItemsOption {
     Nurand,
     Uniform,
 }
@@ -70,22 +76,25 @@ enum IsolationOption {
 
 impl Load {
     /// The same for the benchmark.
-    pub(super) fn options(&self) -> RunOptions {
+    pub(super) fn options(&self, load: Option<LoadName>) -> RunOptions {
         RunOptions {
+            load,
             users: self.users,
             duration: self.duration,
             ramp: self.ramp,
             rate: self.rate,
             think: self.think,
-            items: match self.items {
-                Items::Nurand => None,
-                Items::Uniform => Some(Law::Uniform),
-            },
-            home: match self.home {
+            items: self.items.map(|items| match items {
+                ItemsOption::Nurand => Items::NuRand,
+                ItemsOption::Uniform => Items::Uniform,
+            }),
+            home: self.home.map(|home| match home {
                 HomeOption::Fixed => Home::Fixed,
                 HomeOption::All => Home::All,
-            },
-            mix: self.mix,
+            }),
+            mix: self.mix.clone(),
+            queries: self.queries.clone(),
+            one_pass: self.one_pass,
             isolation: match self.isolation {
                 IsolationOption::ReadCommitted => Isolation::ReadCommitted,
                 IsolationOption::RepeatableRead => Isolation::RepeatableRead,

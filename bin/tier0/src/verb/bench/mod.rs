@@ -7,6 +7,7 @@ mod predict;
 mod prepare;
 mod report;
 mod run;
+mod scale;
 mod scene;
 
 use clap::{Args, Subcommand};
@@ -41,11 +42,11 @@ visible to other users of this machine: use PGPASSWORD. See docs/bench.md.";
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Bench {
-    /// Create and load the order-entry tables; continue an interrupted load
+    /// Create and load the tables of a load; continue an interrupted load
     Prepare(prepare::Prepare),
     /// Run transactions and report rates, response times and I/O per transaction
     Run(Box<run::Run>),
-    /// Test the consistency conditions of the order-entry database
+    /// Test the consistency conditions of the database
     Check(check::Check),
     /// Predict what a run will measure, and seal the prediction
     Predict(predict::Predict),

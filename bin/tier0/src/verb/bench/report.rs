@@ -1,9 +1,9 @@
 //! The report of a run as text.
 
 use comfy_table::Table;
-use tier0_bench::counters::database::{DatabaseUse, ObjectUse};
+use tier0_bench::counters::database::ObjectUse;
 use tier0_bench::run::report::RunReport;
-use tier0_bench::run::tally::Second;
+use tier0_bench::run::tally::{KindReport, Quantiles, Second};
 use tier0_units::{ByteCount, counted};
 
 use crate::output::{align_right, rendered, table, thousands, wrapped};
@@ -19,9 +19,9 @@ pub(super) fn text(report: &RunReport) -> String {
         heading(report),
         rendered(&transactions(report)),
         rendered(&per_transaction(report)),
-        format!("objects, per transaction\n{}", rendered(&objects(&report.database_io))),
+        format!("objects, per {}\n{}", unit(report), rendered(&objects(report))),
         array(report),
-        format!("series\n{}", rendered(&series(&report.series))),
+        format!("series\n{}", rendered(&series(report))),
         gaps(report),
     ];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -43,28 +43,86 @@ fn heading(report: &RunReport) -> String {
             used.io_wait * 100.0
         )
     });
+    let own = match (&settings.items, &settings.home) {
+        (Some(items), Some(home)) => format!(", items {items}, home {home}"),
+        _ => String::new(),
+    };
     let what = format!(
-        "order entry, {}, {}, {:.0} s after {:.0} s of ramp{early}; think {}{rate}, items {}, home {}, {}, {}",
-        counted(u64::from(report.warehouses), "warehouse"),
+        "{}, {}, {}, {:.0} s after {:.0} s of ramp{early}; think {}{rate}{own}, {}, {}",
+        report.workload,
+        scale(report),
         counted(u64::from(settings.users), "user"),
         report.seconds,
         settings.ramp_s,
         settings.think,
-        settings.items,
-        settings.home,
         settings.isolation,
         report.database
     );
-    let rates = format!(
-        "NOPM {} (New-Orders committed per minute), {} commits per minute in all, {} retries",
-        thousands(report.nopm),
-        thousands(report.commits_per_minute),
-        report.retries
-    );
-    [what, rates, processor].map(|line| wrapped(&line, "  ")).join("\n")
+    let rates = rates(report);
+    let lines = [what, rates, throughput(report), processor].into_iter().filter(|line| !line.is_empty());
+    lines.map(|line| wrapped(&line, "  ")).collect::<Vec<_>>().join("\n")
+}
+
+/// What the load is measured by.
+fn rates(report: &RunReport) -> String {
+    if let Some(per_hour) = report.queries_per_hour {
+        let streams = report.queries_by_stream.iter().flatten();
+        let streams: Vec<String> = streams.map(u64::to_string).collect();
+        return format!(
+            "{} queries per hour; finished by stream: {}; {} under way at the end, not counted",
+            thousands(per_hour),
+            streams.join(", "),
+            report.queries_unfinished.unwrap_or(0)
+        );
+    }
+    let own = report.nopm.map_or(String::new(), |nopm| {
+        format!("NOPM {} (New-Orders committed per minute), ", thousands(nopm))
+    });
+    let commits = thousands(report.commits_per_minute);
+    format!("{own}{commits} commits per minute in all, {} retries", report.retries)
+}
+
+/// Rates of bytes.
+fn throughput(report: &RunReport) -> String {
+    let Some(rates) = report.throughput else { return String::new() };
+    let told =
+        |rate: Option<f64>| rate.map_or(NOT_MEASURED.to_owned(), |rate| format!("{} MB/s", figure(rate)));
+    format!(
+        "read: database {}, array {}; written: database {}, array {}",
+        told(rates.database_read),
+        told(rates.array_read),
+        told(rates.database_written),
+        told(rates.array_written)
+    )
+}
+
+/// How large the database is; reports of older versions say the number of warehouses only.
+pub(super) fn scale(report: &RunReport) -> String {
+    match (report.scale.as_str(), report.warehouses) {
+        ("", Some(warehouses)) => counted(u64::from(warehouses), "warehouse"),
+        (scale, _) => scale.to_owned(),
+    }
 }
 
 fn transactions(report: &RunReport) -> Table {
+    let response = |kind: &KindReport, of: fn(&Quantiles) -> f64| {
+        kind.response_ms.as_ref().map_or("-".to_owned(), |response| figure(of(response)))
+    };
+    if report.queries_per_hour.is_some() {
+        let mut rows = table(&["query", "finished", "mean s", "p50 s", "p95 s", "max s"]);
+        for kind in &report.transactions {
+            rows.add_row([
+                kind.kind.clone(),
+                kind.committed.to_string(),
+                response(kind, |response| response.mean / 1000.0),
+                response(kind, |response| response.p50 / 1000.0),
+                response(kind, |response| response.p95 / 1000.0),
+                response(kind, |response| response.max / 1000.0),
+            ]);
+        }
+        align_right(&mut rows, 1..6);
+        return rows;
+    }
     let mut rows = table(&[
         "transaction",
         "share",
@@ -78,20 +136,17 @@ fn transactions(report: &RunReport) -> Table {
         "max ms",
     ]);
     for kind in &report.transactions {
-        let response = |of: fn(&tier0_bench::run::tally::Quantiles) -> f64| {
-            kind.response_ms.as_ref().map_or("-".to_owned(), |response| figure(of(response)))
-        };
         rows.add_row([
-            kind.kind.name().to_owned(),
+            kind.kind.clone(),
             format!("{:.1} %", kind.share * 100.0),
             kind.committed.to_string(),
             kind.rolled_back.to_string(),
             (kind.serialization_failures + kind.deadlocks).to_string(),
-            response(|response| response.mean),
-            response(|response| response.p50),
-            response(|response| response.p95),
-            response(|response| response.p99),
-            response(|response| response.max),
+            response(kind, |response| response.mean),
+            response(kind, |response| response.p50),
+            response(kind, |response| response.p95),
+            response(kind, |response| response.p99),
+            response(kind, |response| response.max),
         ]);
     }
     align_right(&mut rows, 1..10);
@@ -106,7 +161,7 @@ fn per_transaction(report: &RunReport) -> Table {
     let kib = |bytes: Option<f64>| told(bytes.map(|bytes| bytes / 1024.0));
     let bytes_of = |blocks: Option<f64>| blocks.map(|blocks| blocks * block);
     let total = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
-    let mut rows = table(&["per transaction", "database", "array"]);
+    let mut rows = table(&[format!("per {}", unit(report)).as_str(), "database", "array"]);
     rows.add_row(["reads (blocks; requests)".to_owned(), told(each.database_reads), told(each.array_reads)]);
     rows.add_row(["read, KiB".to_owned(), kib(bytes_of(each.database_reads)), kib(each.array_read_bytes)]);
     rows.add_row([
@@ -130,7 +185,9 @@ fn per_transaction(report: &RunReport) -> Table {
     rows
 }
 
-fn objects(io: &DatabaseUse) -> Table {
+fn objects(report: &RunReport) -> Table {
+    let io = &report.database_io;
+    let divisor = report.divisor.or(io.transactions).filter(|count| *count > 0);
     let mut rows = table(&[
         "object",
         "size",
@@ -144,7 +201,7 @@ fn objects(io: &DatabaseUse) -> Table {
         "in place",
         "del",
     ]);
-    let each = |count: Option<u64>| match (count, io.transactions.filter(|count| *count > 0)) {
+    let each = |count: Option<u64>| match (count, divisor) {
         (Some(count), Some(all)) => figure(count as f64 / all as f64),
         _ => NOT_MEASURED.to_owned(),
     };
@@ -203,21 +260,37 @@ fn array(report: &RunReport) -> String {
     format!("array\n{}", rendered(&rows))
 }
 
+/// What figures are divided by.
+fn unit(report: &RunReport) -> &'static str {
+    if report.queries_per_hour.is_some() { "query" } else { "transaction" }
+}
+
+/// The name of the load's own rate, and for how many seconds it counts.
+pub(super) fn headline(report: &RunReport) -> (&'static str, f64) {
+    match (report.queries_per_hour, report.nopm) {
+        (Some(_), _) => ("queries/hour", 3600.0),
+        (_, Some(_)) => ("NOPM", 60.0),
+        _ => ("results/s", 1.0),
+    }
+}
+
 /// The series in no more than [`SERIES_ROWS`] parts of whole seconds.
-fn series(seconds: &[Second]) -> Table {
-    let mut rows = table(&["until s", "NOPM", "commits/min", "p95 ms (worst s)", "retries", "CPU %"]);
+fn series(report: &RunReport) -> Table {
+    let (name, unit_s) = headline(report);
+    let seconds = &report.series;
+    let mut rows = table(&["until s", name, "commits/min", "p95 ms (worst s)", "retries", "CPU %"]);
     let mut from = 0.0;
     for part in seconds.chunks(seconds.len().div_ceil(SERIES_ROWS).max(1)) {
         let until = part.last().map_or(from, |last| last.second);
-        let minute = |count: fn(&Second) -> u64| {
-            thousands(part.iter().map(count).sum::<u64>() as f64 / (until - from) * 60.0)
+        let rate = |count: fn(&Second) -> u64, unit_s: f64| {
+            figure(part.iter().map(count).sum::<u64>() as f64 / (until - from) * unit_s)
         };
         let worst = part.iter().filter_map(|second| second.p95_ms).max_by(f64::total_cmp);
         let busy: Vec<f64> = part.iter().filter_map(|second| second.busy).collect();
         rows.add_row([
             format!("{until:.0}"),
-            minute(|second| second.new_orders),
-            minute(|second| second.commits),
+            rate(|second| second.headline, unit_s),
+            rate(|second| second.commits, 60.0),
             worst.map_or("-".to_owned(), figure),
             part.iter().map(|second| second.retries).sum::<u64>().to_string(),
             match busy.len() {

@@ -22,10 +22,12 @@ Examples:
   tier0 bench run --dsn postgres://localhost/bench --users 50 --rate 100 --json
       100 transactions per second arrive in all; response times count from the
       arrival
+  tier0 bench run --dsn postgres://localhost/dss --users 4 --one-pass
+      decision support: four streams run all queries once
   tier0 bench run --dsn postgres://localhost/bench --users 100 --think spec
       terminals of the specification, about 21 s for each transaction
 
-NOPM: committed New-Orders per minute, about 43 % of all commits. Transactions
+The load is the one that the database has. NOPM: committed New-Orders per minute, about 43 % of all commits. Transactions
 that the server refuses (serialization failure, deadlock) are repeated and
 counted as retries; any other error ends the run. Ctrl-C ends it early, with a
 report. Columns and limits: docs/bench.md.";
@@ -36,6 +38,9 @@ report. Columns and limits: docs/bench.md.";
 pub(crate) struct Run {
     #[command(flatten)]
     database: Database,
+    /// The load that the database must have [default: the one that it has]
+    #[arg(long = "load", value_name = "LOAD")]
+    wanted: Option<tier0_bench::load::Load>,
     #[command(flatten)]
     load: Load,
     /// The array under the database: its array file or control socket
@@ -49,7 +54,7 @@ pub(crate) struct Run {
 /// Runs and reports.
 pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
     let address = verb.database.address()?;
-    let options = verb.load.options();
+    let options = verb.load.options(verb.wanted);
     let array = verb.array.as_deref().map(Array::of).transpose()?;
     // An array that cannot be asked now is a mistake; later it is a gap in the report.
     if let Some(array) = &array {

@@ -118,11 +118,11 @@ pub struct DatabaseUse {
 }
 
 impl DatabaseSample {
-    /// Reads them now.
+    /// Reads them now, with those of these tables and their indexes.
     ///
     /// # Errors
     /// The connection is gone.
-    pub(crate) async fn read(client: &Client) -> Result<DatabaseSample, BenchError> {
+    pub(crate) async fn read(client: &Client, tables: &[&str]) -> Result<DatabaseSample, BenchError> {
         let sql = "select current_setting('server_version_num')::int4, current_setting('block_size')::int8, \
                    current_setting('track_io_timing')::bool";
         let row = client.query_one(sql, &[]).await.map_err(BenchError::query("asking for settings"))?;
@@ -133,7 +133,7 @@ impl DatabaseSample {
             database: counts(client, DATABASE).await,
             wal: counts(client, wal(version)).await,
             writes: counts(client, writes(version)).await,
-            objects: objects(client).await,
+            objects: objects(client, tables).await,
         })
     }
 

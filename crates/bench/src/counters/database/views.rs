@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use tokio_postgres::Client;
 
 use crate::error::words;
-use crate::order_entry::schema::TABLES;
 
 /// Counters by name, and what tells whether they still count from the same beginning.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,8 +67,7 @@ pub(super) async fn counts(client: &Client, sql: &str) -> Result<Counts, String>
     Ok(Counts::of(&row, 0))
 }
 
-pub(super) async fn objects(client: &Client) -> Result<BTreeMap<String, Counts>, String> {
-    let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+pub(super) async fn objects(client: &Client, names: &[&str]) -> Result<BTreeMap<String, Counts>, String> {
     let rows = client.query(OBJECTS, &[&names]).await.map_err(|error| words(&error))?;
     let of = |row: &tokio_postgres::Row| {
         let (name, table): (String, Option<String>) = (row.get(0), row.get(1));

@@ -96,13 +96,17 @@ fn settings(predicted: &RunSettings, run: &RunReport) -> Vec<Setting> {
     // Reports of older versions do not tell the buffer.
     let buffer = run.buffer_bytes.unwrap_or(predicted.buffer_bytes);
     let all = [
-        ("warehouses", predicted.warehouses.to_string(), run.warehouses.to_string()),
+        (
+            "warehouses",
+            predicted.warehouses.to_string(),
+            run.warehouses.map_or(String::new(), |count| count.to_string()),
+        ),
         ("users", predicted.users.to_string(), own.users.to_string()),
         ("think", predicted.think.clone(), own.think.clone()),
         ("rate", rate(predicted.rate), rate(own.rate)),
-        ("items", predicted.items.clone(), own.items.clone()),
-        ("home", predicted.home.clone(), own.home.clone()),
-        ("mix", predicted.mix.clone(), own.mix.clone()),
+        ("items", predicted.items.clone(), own.items.clone().unwrap_or_default()),
+        ("home", predicted.home.clone(), own.home.clone().unwrap_or_default()),
+        ("mix", predicted.mix.clone(), own.mix.clone().unwrap_or_default()),
         ("buffer, bytes", predicted.buffer_bytes.to_string(), buffer.to_string()),
     ];
     let differ = all.into_iter().filter(|(_, predicted, run)| predicted != run);
@@ -115,7 +119,7 @@ fn figures(predicted: &RunFigures, run: &RunReport) -> Vec<Figure> {
     let tps = (run.seconds > 0.0).then(|| run.ended() as f64 / run.seconds);
     let mut all = vec![
         Figure::new("transactions per second", Some(predicted.tps), tps),
-        Figure::new("NOPM", Some(predicted.nopm), Some(run.nopm)),
+        Figure::new("NOPM", Some(predicted.nopm), run.nopm),
         Figure::new("response p50, ms", Some(predicted.p50_ms), times(|times| times.p50)),
         Figure::new("response p95, ms", Some(predicted.p95_ms), times(|times| times.p95)),
     ];
@@ -130,7 +134,7 @@ fn figures(predicted: &RunFigures, run: &RunReport) -> Vec<Figure> {
     let busy = run.processor.as_ref().map(|used| used.busy * 100.0);
     add("CPU busy, %", predicted.cpu * 100.0, busy);
     for kind in &run.transactions {
-        let own = predicted.kinds.iter().find(|one| one.kind == kind.kind.name());
+        let own = predicted.kinds.iter().find(|one| one.kind == kind.kind);
         let measured = kind.response_ms.as_ref();
         let (p50, p95) = (own.map(|own| own.p50_ms), own.map(|own| own.p95_ms));
         all.push(Figure::new(format!("{} p50, ms", kind.kind), p50, measured.map(|times| times.p50)));

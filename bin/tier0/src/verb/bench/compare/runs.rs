@@ -4,7 +4,7 @@ use serde::Serialize;
 use tier0_bench::run::report::{PerTransaction, RunReport};
 use tier0_bench::run::tally::Quantiles;
 
-use super::super::report::figure;
+use super::super::report::{figure, scale};
 use crate::output::{align_right, rendered, table, wrapped};
 
 /// A figure of both.
@@ -48,11 +48,24 @@ fn settings(first: &RunReport, second: &RunReport) -> Vec<Setting> {
         }
         told.push(("database".to_owned(), report.database.clone()));
         told.push(("server".to_owned(), report.server.clone()));
-        told.push(("warehouses".to_owned(), report.warehouses.to_string()));
+        told.push(("load".to_owned(), report.workload.clone()));
+        told.push(("size".to_owned(), scale(report)));
         told
     };
-    let differ = of(first).into_iter().zip(of(second)).filter(|((_, first), (_, second))| first != second);
-    differ.map(|((name, first), (_, second))| Setting { name, first, second }).collect()
+    let (first, second) = (of(first), of(second));
+    let names: Vec<&String> = first.iter().chain(&second).map(|(name, _)| name).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    let value = |told: &[(String, String)], name: &str| {
+        let found = told.iter().find(|(own, _)| own == name);
+        found.map_or("not a setting of this load".to_owned(), |(_, value)| value.clone())
+    };
+    let all = names.into_iter().filter(|name| seen.insert(*name));
+    let all = all.map(|name| Setting {
+        name: name.clone(),
+        first: value(&first, name),
+        second: value(&second, name),
+    });
+    all.filter(|setting| setting.first != setting.second).collect()
 }
 
 /// A figure by its name.
@@ -65,12 +78,17 @@ fn figures(first: &RunReport, second: &RunReport) -> Vec<Figure> {
         let ratio = first.zip(second).filter(|(first, _)| *first > 0.0).map(|(first, second)| second / first);
         all.push(Figure { name, first, second, ratio });
     };
-    add("NOPM".to_owned(), &|report| Some(report.nopm));
+    if first.nopm.is_some() || second.nopm.is_some() {
+        add("NOPM".to_owned(), &|report| report.nopm);
+    }
+    if first.queries_per_hour.is_some() || second.queries_per_hour.is_some() {
+        add("queries per hour".to_owned(), &|report| report.queries_per_hour);
+    }
     add("commits per minute".to_owned(), &|report| Some(report.commits_per_minute));
     add("retries".to_owned(), &|report| Some(report.retries as f64));
     let responses: [Named<Quantiles, f64>; 3] =
         [("p50", |times| times.p50), ("p95", |times| times.p95), ("p99", |times| times.p99)];
-    for kind in tier0_bench::order_entry::mix::Kind::ALL {
+    for kind in first.transactions.iter().map(|own| own.kind.clone()) {
         for (name, quantile) in responses {
             add(format!("{kind} {name}, ms"), &|report| {
                 let own = report.transactions.iter().find(|own| own.kind == kind)?;

@@ -28,6 +28,7 @@ use tier0_units::ByteCount;
 use self::place::Place;
 use super::load::Load;
 use super::run::Array;
+use super::scale::Size;
 use super::{check as check_verb, report};
 use crate::cli::Global;
 use crate::failure::Failure;
@@ -62,9 +63,8 @@ pub(crate) struct Scene {
     /// The directory, which must be empty or absent
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Number of warehouses
-    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    warehouses: u32,
+    #[command(flatten)]
+    size: Size,
     /// Connections that load at the same time
     #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: u32,
@@ -174,7 +174,7 @@ fn on_database(verb: &Scene, place: &Place, mounted: &Mounted, watch: Watch<'_>)
     (watch.say)("creating and starting a PostgreSQL cluster there");
     let cluster = Cluster::of(mounted.point(), &place.directory)?;
     cluster.create()?;
-    let sessions = verb.load.options().users + verb.jobs + 10;
+    let sessions = verb.load.options(None).users + verb.jobs + 10;
     let settings = [
         format!("shared_buffers={}kB", verb.buffers.0 >> 10),
         format!("max_connections={sessions}"),
@@ -203,11 +203,11 @@ fn measured(
 ) -> Result<Outcome, Failure> {
     let dsn = format!("host={} user=postgres dbname=postgres", cluster.socket().display());
     let address = Address::resolve(Some(&dsn), |_| None)?;
-    let options = PrepareOptions { warehouses: verb.warehouses, jobs: verb.jobs, seed: 1 };
+    let options = PrepareOptions { scale: verb.size.scale(true)?, jobs: verb.jobs, seed: 1 };
     let prepared = prepare(&address, &options, watch)?;
     let array = Array::of(&place.array())?;
     let ask = || array.ask().map_err(|failure| failure.text().unwrap_or_default());
-    let load = verb.load.options();
+    let load = verb.load.options(None);
     let limit = verb
         .database_memory
         .unwrap_or(ByteCount(verb.buffers.0 + MEMORY_MORE.0 + MEMORY_OF_USER.0 * u64::from(load.users)));
@@ -220,7 +220,7 @@ fn measured(
     memory.limit(None)?;
     // After an early end of the run, the check would end early too.
     let watch = if run.ended_early { Watch::none() } else { watch };
-    let check = check(&address, watch)?;
+    let check = check(&address, None, watch)?;
     Ok(Outcome { prepared, run, check })
 }
 

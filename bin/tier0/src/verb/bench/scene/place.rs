@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use tier0_bench::load::Scale;
 use tier0_catalog::Catalog;
 
 use super::Scene;
@@ -14,6 +15,8 @@ const SOCKET_PATH_MAX: usize = 107;
 const VOLUME_MORE_MIB: u64 = 2560;
 /// A warehouse, and what it grows in a run of minutes.
 const WAREHOUSE_MIB: u64 = 200;
+/// Scale factor 1 of decision support with its indexes, and what sorts put into files.
+const FACTOR_MIB: f64 = 3072.0;
 
 /// The scene's directory.
 pub(super) struct Place {
@@ -93,9 +96,17 @@ impl Place {
     }
 }
 
+/// What a database takes, with what it grows in a run of minutes.
+fn database_mib(scale: &Scale) -> u64 {
+    match scale {
+        Scale::Warehouses(count) => u64::from(*count) * WAREHOUSE_MIB,
+        Scale::Factor(factor) => (factor * FACTOR_MIB).ceil() as u64,
+    }
+}
+
 /// The array file.
 fn array_text(verb: &Scene, directory: &Path) -> Result<String, Failure> {
-    let volume_mib = u64::from(verb.warehouses) * WAREHOUSE_MIB + VOLUME_MORE_MIB;
+    let volume_mib = database_mib(&verb.size.scale(true)?) + VOLUME_MORE_MIB;
     let drives = u64::from(verb.drives);
     // The share of a drive that holds data of volumes.
     let data_drives = match verb.raid.as_str() {

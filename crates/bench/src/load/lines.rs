@@ -1,23 +1,14 @@
-//! Strings of the specification: random letters and digits (clause 4.3.2.2), last names (4.3.2.3), the lines of COPY.
+//! Rows in COPY's text form, with random letters and digits in them.
 
 use std::io::Write;
 
 use tier0_world::Random;
 
-/// Syllables of last names, by digit (clause 4.3.2.3).
-const SYLLABLES: [&str; 10] =
-    ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
 /// What one item or stock row in ten has in its data.
 const ORIGINAL: &[u8] = b"ORIGINAL";
 /// Random characters from which strings are cut at random places.
 const POOL_BYTES: usize = 1 << 16;
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
-/// The last name of a number from 0 to 999.
-pub(crate) fn last_name(number: u64) -> String {
-    let digit = |divisor: u64| SYLLABLES[(number / divisor % 10) as usize];
-    format!("{}{}{}", digit(100), digit(10), digit(1))
-}
 
 /// A number from `low` to `high`.
 pub(crate) fn between(random: &mut Random, low: i64, high: i64) -> i64 {
@@ -106,13 +97,6 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The specification's own example: 371 is PRICALLYOUGHT.
-    #[test]
-    fn last_names_are_those_of_the_specification() {
-        assert_eq!(last_name(371), "PRICALLYOUGHT");
-        assert_eq!(last_name(40), "BARPRESBAR");
-    }
 
     #[test]
     fn a_row_is_a_line_of_fields() {

@@ -1,0 +1,59 @@
+//! Tables and indexes of a load, and the record of what is loaded.
+
+use tokio_postgres::Client;
+
+use super::{Load, Scale};
+use crate::error::BenchError;
+
+/// What records what is loaded: one row, and one row for each complete piece.
+pub(crate) const RECORD: &str = "tier0_bench";
+pub(crate) const LOADED: &str = "tier0_bench_loaded";
+/// The form of the record.
+pub(crate) const VERSION: i32 = 2;
+
+/// A table.
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    pub(crate) columns: &'static str,
+    /// Name and columns of its indexes; the first is unique.
+    pub(crate) indexes: &'static [(&'static str, &'static str)],
+}
+
+/// Creates the tables and the empty record of a load, in one transaction.
+pub(crate) async fn create(client: &mut Client, scale: &Scale, seed: u64) -> Result<(), BenchError> {
+    let load = scale.load();
+    let days = scale.days().map_or("null".to_owned(), |days| days.to_string());
+    let mut sql = format!(
+        "create table {RECORD} (workload text not null, version int not null, scale double precision not null, \
+         days int, seed bigint not null, is_ready boolean not null);\n\
+         create table {LOADED} (piece int primary key, loaded_at timestamptz not null default now());\n\
+         insert into {RECORD} values ('{load}', {VERSION}, {}, {days}, {}, false);\n",
+        scale.units(),
+        seed as i64
+    );
+    for table in load.tables() {
+        sql += &format!("create table {} ({});\n", table.name, table.columns);
+    }
+    sql += load.beside_tables();
+    let transaction = client.transaction().await.map_err(BenchError::query("creating the tables"))?;
+    transaction.batch_execute(&sql).await.map_err(BenchError::query("creating the tables"))?;
+    transaction.commit().await.map_err(BenchError::query("creating the tables"))
+}
+
+/// Removes the tables and the record.
+pub(crate) async fn remove(client: &Client, load: Load) -> Result<(), BenchError> {
+    let sql = format!("drop table if exists {}", names(load).join(", "));
+    client.batch_execute(&sql).await.map_err(BenchError::query("removing the tables"))
+}
+
+/// The names of a load's tables, and of the record's.
+pub(crate) fn names(load: Load) -> Vec<&'static str> {
+    load.tables().iter().map(|table| table.name).chain([RECORD, LOADED]).collect()
+}
+
+/// The statement that creates an index of a table, if it is not there.
+pub(crate) fn index(table: &Table, place: usize) -> String {
+    let (name, columns) = table.indexes[place];
+    let unique = if place == 0 { "unique " } else { "" };
+    format!("create {unique}index if not exists {name} on {} ({columns})", table.name)
+}
