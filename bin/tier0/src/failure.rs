@@ -8,6 +8,7 @@ use tier0_array::ArrayError;
 use tier0_drive::OpenError;
 
 use crate::exit;
+use crate::output::escaped;
 
 /// Why the program did not do what was asked.
 #[derive(Debug)]
@@ -103,7 +104,8 @@ fn line(error: &dyn Error) -> String {
 }
 
 fn one_line(text: &impl Display) -> String {
-    text.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+    // Facts quote names of files and databases, which are the words of others.
+    escaped(&text.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

@@ -62,6 +62,28 @@ pub(crate) fn json_line(value: &impl Serialize) -> String {
     format!("{}\n", text.expect("the program's results can be written as JSON"))
 }
 
+/// A text of others, such as the name of a table, so that it cannot command a terminal: characters that control it, or the direction
+/// of what is written, become their escapes.
+pub(crate) fn escaped(text: &str) -> String {
+    let is_harmful = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_harmful(c) {
+            true => safe.extend(c.escape_unicode()),
+            false => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// [`escaped`] for a text of several lines.
+pub(crate) fn escaped_lines(text: &str) -> String {
+    text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
+}
+
 /// A table in the program's style. On a terminal, long cells are wrapped to its width.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();

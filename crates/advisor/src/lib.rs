@@ -13,6 +13,7 @@
 //! | [`advice`] | the answer, the ranking, caches, sizing |
 //! | [`plan`] | the placement as a plan, with the statements that carry it out |
 //! | [`outcome`] | a plan against what was measured afterwards |
+//! | [`twin`] | a plan before the twin: the samples as a case of `tier0 lab whatif` |
 //! | [`report`] | figures as texts, and the page |
 //!
 //! Invariants: no clock and no network; what was not measured is absent and reads "not measured", never 0; every conclusion says
@@ -32,3 +33,4 @@ pub mod report;
 pub mod rules;
 pub mod samples;
 pub mod site;
+pub mod twin;

@@ -15,6 +15,10 @@ pub struct Checked {
     pub after: Before,
     /// The gain that the plan expects; none where it was not known.
     pub predicted: Option<Gain>,
+    /// What the twin predicts; none where the plan was not simulated.
+    pub twin: Option<Gain>,
+    /// Whether the measured gain lies in the twin's interval.
+    pub within_twin: Option<bool>,
     /// The measured gain in transactions per second: 0.2 is a fifth more.
     pub measured: Option<f64>,
     /// Measured less predicted gain, in the same unit.
@@ -63,6 +67,12 @@ pub fn check(plan: &Plan, after: Before, advice: &Advice) -> Checked {
         before: plan.before,
         after,
         predicted: plan.expected,
+        twin: plan.twin.as_ref().map(|twin| twin.gain),
+        within_twin: plan
+            .twin
+            .as_ref()
+            .zip(measured)
+            .map(|(twin, measured)| (twin.gain.low..=twin.gain.high).contains(&measured)),
         measured,
         error: both.map(|(measured, expected)| measured - expected.expected),
         within: both.map(|(measured, expected)| (expected.low..=expected.high).contains(&measured)),
@@ -106,6 +116,15 @@ fn answer(checked: &Checked) -> Vec<String> {
                 .to_owned(),
         ),
     }
+    if let Some((twin, is_within)) = checked.twin.zip(checked.within_twin) {
+        lines.push(format!(
+            "The twin predicted {} ({} to {}): {}.",
+            percent(twin.expected),
+            percent(twin.low),
+            percent(twin.high),
+            if is_within { "it holds" } else { "it does not hold" }
+        ));
+    }
     let busy = checked.after.busy.filter(|busy| *busy >= 0.95 && checked.within == Some(false));
     if let Some(busy) = busy {
         lines
@@ -147,6 +166,8 @@ mod tests {
             before,
             after: Before { transactions_s: Some(after), ..before },
             predicted,
+            twin: Some(Gain { expected: 0.4, low: 0.2, high: 0.6 }),
+            within_twin: Some((1.2..=1.6).contains(&(after / 100.0))),
             measured,
             error: None,
             within: predicted.map(|gain| (gain.low..=gain.high).contains(&(after / 100.0 - 1.0))),
@@ -168,8 +189,10 @@ mod tests {
         let text = |after, ms| checked(gain, after, ms).answer.join(" ");
         assert_eq!(
             text(150.0, 0.3),
-            "The prediction holds: predicted +50 % transactions (+30 % to +80 %), measured +50 %."
+            "The prediction holds: predicted +50 % transactions (+30 % to +80 %), measured +50 %. The twin predicted +40 % (+20 % to \
+             +60 %): it holds."
         );
+        assert!(text(170.0, 0.3).contains("it does not hold"));
         assert!(text(110.0, 0.3).starts_with("The gain is less than predicted"));
         assert!(text(210.0, 0.3).starts_with("The gain is more than predicted"));
         assert!(text(101.0, 7.9).contains("I/Os of public.orders take nearly as long as before"));

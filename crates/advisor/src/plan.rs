@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::advice::{Advice, Ranked, Verdict};
 use crate::evidence::{Evidence, Format, Kind, Level};
 use crate::gain::Gain;
+use crate::samples::DatabaseAddress;
+use crate::twin::Twin;
 
 /// The value of [`Plan::tier0`].
 pub const MARK: &str = "placement-plan";
@@ -36,8 +38,50 @@ pub struct Plan {
     pub moves: Vec<Move>,
     /// Objects that would gain and are not in the plan, and why.
     pub left_out: Vec<LeftOut>,
+    /// Caches of volumes that are better switched otherwise; of a plan for a named array.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<CacheSetting>,
+    /// What the twin says; of a plan that was simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twin: Option<Twin>,
+    /// The database that was sampled, where the samples say which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<DatabaseAddress>,
+    /// The files from which the plan was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// The paragraph.
     pub answer: Vec<String>,
+}
+
+/// A switch of a volume's read cache, in memory and on flash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheSetting {
+    /// The volume.
+    pub volume: String,
+    /// Whether its reads use the read cache.
+    pub read_cache: bool,
+    /// Why.
+    pub why: String,
+}
+
+impl CacheSetting {
+    /// Of a volume that holds the log alone.
+    pub fn log(volume: String) -> CacheSetting {
+        let why = "it holds the log, which is written and hardly ever read".to_owned();
+        CacheSetting { volume, read_cache: false, why }
+    }
+
+    /// Of a volume whose data is read by scans.
+    pub fn scans(volume: String) -> CacheSetting {
+        let why = "its reads are large scans, which would displace what others read again".to_owned();
+        CacheSetting { volume, read_cache: false, why }
+    }
+
+    /// As a field of the array file.
+    pub fn field(&self) -> String {
+        format!("read_cache = {} in [[volume]] {:?}", self.read_cache, self.volume)
+    }
 }
 
 /// What was measured before a plan is carried out.
@@ -105,8 +149,8 @@ pub struct Target {
     pub directory: Option<String>,
 }
 
-/// The plan of an advice, which follows from `before`, for so many bytes of flash.
-pub fn plan(advice: &Advice, before: Before, flash: f64, target: &Target) -> Plan {
+/// The plan of an advice, which follows from `evidence`, for so many bytes of flash.
+pub fn plan(advice: &Advice, evidence: &Evidence, flash: f64, target: &Target) -> Plan {
     let chosen = advice.objects.iter().filter(|row| row.verdict == Verdict::Flash);
     let left = advice.objects.iter().filter(|row| row.verdict == Verdict::NoRoom);
     Plan {
@@ -116,7 +160,7 @@ pub fn plan(advice: &Advice, before: Before, flash: f64, target: &Target) -> Pla
         used_bytes: advice.chosen.bytes,
         expected: advice.chosen.gain,
         wait_share: advice.chosen.wait_share,
-        before,
+        before: Before::of(evidence),
         tablespace: target.tablespace.clone(),
         moves: chosen
             .map(|row| Move {
@@ -132,6 +176,10 @@ pub fn plan(advice: &Advice, before: Before, flash: f64, target: &Target) -> Pla
             })
             .collect(),
         left_out: left.map(|row| LeftOut { object: row.name.clone(), why: row.why.clone() }).collect(),
+        settings: Vec::new(),
+        twin: None,
+        database: evidence.database.clone(),
+        files: evidence.sources.iter().map(|source| source.file.clone()).collect(),
         answer: advice.answer.clone(),
     }
 }
@@ -177,8 +225,8 @@ fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
-/// A name in a comment, which ends with its line.
-fn in_comment(name: &str) -> String {
+/// A text in a comment, which ends with its line.
+pub fn in_comment(name: &str) -> String {
     name.replace(char::is_control, " ")
 }
 

@@ -19,6 +19,9 @@ pub struct PostgresSample {
     pub at: f64,
     /// Whether all relations are listed, and what was known before does not count.
     pub full: bool,
+    /// Which database it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<DatabaseAddress>,
     /// The server's version.
     pub server: String,
     /// When the server started and its statistics were reset; another value means that counters began again.
@@ -41,6 +44,36 @@ pub struct PostgresSample {
     /// Volumes of the array, where it was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<VolumeCounters>,
+}
+
+/// Which database of which server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DatabaseAddress {
+    /// The server's host, or the directory of its socket, as it was connected to.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The database.
+    pub database: String,
+    /// The identifier that the server's data directory has since it was made, where it may be read.
+    pub system: Option<String>,
+}
+
+impl DatabaseAddress {
+    /// Whether both are the same database. Servers with identifiers are told apart by them, whatever way leads there.
+    pub fn is_same(&self, other: &DatabaseAddress) -> bool {
+        let is_same_server = match (&self.system, &other.system) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.host == other.host && self.port == other.port,
+        };
+        is_same_server && self.database == other.database
+    }
+
+    /// As words: `database "shop" of host db1, port 5432`.
+    pub fn words(&self) -> String {
+        format!("database {:?} of host {:?}, port {}", self.database, self.host, self.port)
+    }
 }
 
 /// Counters of the database and of the server, since their reset.
@@ -125,4 +158,28 @@ pub struct VolumeCounters {
     pub read_ms: f64,
     /// Milliseconds of writes.
     pub write_ms: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_server_is_known_by_its_identifier() {
+        let address = |host: &str, system: Option<&str>| DatabaseAddress {
+            host: host.into(),
+            port: 5432,
+            database: "shop".into(),
+            system: system.map(str::to_owned),
+        };
+        assert!(address("/run", Some("7")).is_same(&address("localhost", Some("7"))), "another way to it");
+        assert!(
+            !address("db1", Some("7")).is_same(&address("db1", Some("8"))),
+            "a server that took its place"
+        );
+        assert!(address("db1", None).is_same(&address("db1", Some("8"))));
+        assert!(!address("db1", None).is_same(&address("db2", None)));
+        let other = DatabaseAddress { database: "test".into(), ..address("db1", Some("7")) };
+        assert!(!address("db1", Some("7")).is_same(&other));
+    }
 }

@@ -171,6 +171,11 @@ impl<T: BlockTarget + 'static> Pages<T> {
         self.world.spawn(read).detach();
     }
 
+    /// Reads pages past the buffer.
+    pub(crate) async fn read_past(&self, first: u64, pages: u64) -> Result<(), IoError> {
+        self.storage.read(first, pages).await
+    }
+
     /// Takes pages in that a scan has read.
     pub(crate) async fn bring_in(&self, range: Range<u64>) -> Result<(), IoError> {
         for page in range {

@@ -420,6 +420,13 @@ impl<T: BlockTarget + 'static> Shared<T> {
                 self.scans.run(touch.page, pages, &self.host).await?;
                 continue;
             }
+            if let TouchKind::Stretch(pages) = touch.kind {
+                let work =
+                    std::mem::take(&mut owed).saturating_add(self.touch).saturating_add(self.spec.host.io);
+                self.host.work(work).await;
+                self.pages.read_past(touch.page, pages).await?;
+                continue;
+            }
             count += 1;
             if touch.is_listed && depth > 1 {
                 let listed = touches[place..].iter().take(depth).take_while(|touch| touch.is_listed).count();

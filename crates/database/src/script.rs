@@ -30,6 +30,8 @@ pub enum TouchKind {
     Update,
     /// A row is the first of a new page, which nothing has to be read for.
     Create,
+    /// So many pages are read from this one on with one I/O, past the buffer.
+    Stretch(u64),
     /// So many pages of an object are read from this one on, in order.
     Scan(u64),
 }
@@ -207,6 +209,13 @@ impl Script {
                     self.values[dimension] = value;
                     self.steps(steps, random, touches);
                 }
+            }
+            Act::Stretch { object, pages } => {
+                let placed = &self.layout.objects[*object];
+                // Aligned, so that no read lies on two pieces; a small object is read whole.
+                let pages = (*pages).min(placed.pages.max(1));
+                let page = placed.first_page + random.below((placed.pages / pages).max(1)) * pages;
+                touches.push(Touch { page, kind: TouchKind::Stretch(pages), is_listed: false });
             }
             Act::Scan { object, share } => {
                 let placed = &self.layout.objects[*object];

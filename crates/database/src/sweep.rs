@@ -126,6 +126,11 @@ impl Run<'_> {
         let home = home_of(user, self.users, self.script.layout().sizes[0]);
         self.script.run(kind, home, self.random, &mut self.touches);
         for touch in &self.touches {
+            if let TouchKind::Stretch(_) = touch.kind {
+                self.scanned += 1;
+                on(touch.page, Access::Hit);
+                continue;
+            }
             if let TouchKind::Scan(pages) = touch.kind {
                 self.scanned += scan(self.script.layout(), self.engine, self.buffer, touch.page, pages);
                 on(touch.page, Access::Hit);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{directory, file, json, refuse, run_in, succeed, text};
+use crate::support::{directory, file, json, refuse, run, run_in, succeed, text};
 
 const SAMPLES: &str = include_str!("../../../../crates/advisor/tests/it/samples/postgres.jsonl");
 
@@ -133,4 +133,106 @@ fn a_plan_of_another_database_is_not_carried_out() {
     let apply = ["advise", "apply", text(&plan), "--dsn", "host=/nowhere"];
     refuse(&apply, 2, &["not of a PostgreSQL", "--sql"]);
     refuse(&[&apply[..], &["--pin"]].concat(), 2, &["--array", "--volume"]);
+}
+
+/// The load of the example on its array, briefly.
+#[test]
+fn the_twin_confirms_a_plan_and_writes_the_array() {
+    let directory = directory();
+    let files = example(directory.path());
+    let at = |name: &str| directory.path().join(name);
+    let now = at("example/now.toml");
+    let (next, case) = (at("next.toml"), at("case.toml"));
+    let options = ["--cores", "16", "--flash", "400GB", "--array", text(&now), "--simulated", "1s"];
+    let written = ["--next", text(&next), "--whatif", text(&case)];
+    let told = run(&with(&["advise", "plan"], &files, &[&options[..], &written[..]].concat()));
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    let plan = json_of(&told.stdout);
+    let (twin, gain) = (&plan["twin"], &plan["twin"]["gain"]);
+    let of = |name: &str| gain[name].as_f64().expect("a gain");
+    assert!(of("low") <= of("expected") && of("expected") <= of("high") && of("expected") > 0.2, "{twin}");
+    let read_ms = |which: &str| twin[which]["read_ms"].as_f64().expect("a time");
+    assert!(read_ms("next") < 0.7 * read_ms("now"), "{twin}");
+    assert_eq!(twin["sessions_measured"], true);
+    for word in ["The twin", "Mean value analysis says", "were measured", "read_cache = false"] {
+        assert!(told.stderr.contains(word), "{word} is missing: {}", told.stderr);
+    }
+    assert_eq!(plan["settings"][0]["volume"], "log");
+    // The array of the plan is one, and what is there stays where it is.
+    assert!(succeed(&["check", text(&next)]).contains("flash"));
+    let next = std::fs::read_to_string(next).expect("the array file");
+    for line in ["name = \"flash\"", "model = \"ssd-sata\"", "name = \"log\"", "name = \"data\""] {
+        assert!(next.contains(line), "{line} is missing: {next}");
+    }
+    let log_drives = next.lines().find(|line| line.starts_with("log_drives")).expect("they are said");
+    assert!(
+        log_drives.contains("cache") && !log_drives.contains("flash"),
+        "the write log stays: {log_drives}"
+    );
+    assert!(std::fs::read_to_string(case).expect("the case").contains("[[alternative]]"));
+}
+
+#[test]
+fn what_the_twin_lacks_is_named() {
+    let directory = directory();
+    let files = example(directory.path());
+    let now = std::fs::read_to_string(directory.path().join("example/now.toml")).expect("it is there");
+    let array = |name: &str, text: &str| file(directory.path(), name, text);
+    let base = ["--cores", "16", "--flash", "400GB", "--array"];
+    let refused = |files: &[String], options: &[&str], words: &[&str]| {
+        refuse(&with(&["advise", "plan"], files, options), 2, words);
+    };
+    let plain = array(
+        "plain.toml",
+        &now.replace("model = \"sas-10k-900gb-sff\"", "path = \"d{n}\"\nsize = \"900GB\""),
+    );
+    refused(
+        &files,
+        &[&base[..], &[text(&plain)]].concat(),
+        &["plain.toml", "45 of 46 drives have no model", "tier0 catalog list"],
+    );
+    let small = array("small.toml", &now.replace("6TiB", "1TiB"));
+    refused(
+        &files,
+        &[&base[..], &[text(&small)]].concat(),
+        &["small.toml", "objects of the samples take", "--data-on"],
+    );
+    let good = text(&array("good.toml", &now)).to_owned();
+    refused(
+        &files,
+        &[&base[..], &[&good, "--data-on", "nowhere"]].concat(),
+        &["no volume \"nowhere\"", "data, log"],
+    );
+    let huge = ["--cores", "16", "--flash", "900TB", "--array", &good];
+    refused(&files, &huge, &["more than 960 mirrored drives", "--flash"]);
+    // One sample has no time, and without Perfmon nothing has measured the processors.
+    refused(&files[..1], &[&base[..], &[&good]].concat(), &["--cpu"]);
+    let flash = array("flash.toml", &now.replace("sas-10k-900gb-sff", "ssd-sata").replace("6TiB", "2TiB"));
+    refused(&files, &[&base[..], &[text(&flash)]].concat(), &["lies on flash already"]);
+    // A fast group that is there has a size.
+    let tiered = "count = 45\nmodel = \"sas-10k-900gb-sff\"\n[[drive]]\nname = \"ssd{n}\"\ncount = 2\nmodel = \"ssd-sata\"\n";
+    let groups = "[[pool.group]]\nname = \"disks\"\ndrives = [\"disk*\"]\nraid = \"raid5\"\nset_size = 5\n\
+                  [[pool.group]]\nname = \"fast\"\ndrives = [\"ssd*\"]\nraid = \"raid1\"\nset_size = 2\n";
+    let tiered = now
+        .replace("log_drives = [\"cache\"]\n", "")
+        .replace("[[drive]]\nname = \"cache\"\nmodel = \"cx4-write-cache\"\n", "")
+        .replace("count = 45\nmodel = \"sas-10k-900gb-sff\"\n", tiered)
+        .replace("drives = [\"disk*\"]\nraid = \"raid5\"\nset_size = 5\n", groups);
+    let tiered = array("tiered.toml", &tiered);
+    let options = ["--cores", "16", "--flash", "5TB", "--array", text(&tiered)];
+    refused(&files, &options, &["the fast group \"fast\"", "free; plan with --flash"]);
+}
+
+/// A name of a table cannot command the terminal.
+#[test]
+fn names_with_control_characters_are_escaped() {
+    let directory = directory();
+    let wicked = "name,num_of_reads,num_of_writes,io_stall_read_ms,io_stall_write_ms\n\"a\u{1b}[2J\u{202e}b\",100,2,900,2\n";
+    let csv = file(directory.path(), "f.csv", wicked);
+    let told = run(&["advise", text(&csv)]);
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    for harmful in ['\u{1b}', '\u{202e}'] {
+        assert!(!told.stdout.contains(harmful) && !told.stderr.contains(harmful), "{}", told.stdout);
+    }
+    assert!(told.stdout.contains("a\\u{1b}[2J\\u{202e}b"), "{}", told.stdout);
 }

@@ -63,6 +63,8 @@ fn samples_of_a_running_postgresql_are_collected_and_understood() {
     // The rows lie in the host's page cache. Whether reads from there wait long enough to move a table depends on the host.
     let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
     assert_eq!(plan["tier0"], "placement-plan");
+    assert_eq!(plan["database"]["database"], "postgres");
+    assert!(plan["database"]["system"].is_string(), "a superuser may read it: {plan}");
     for moved in plan["moves"].as_array().expect("a list") {
         let text = moved.to_string();
         assert!(text.contains("alter table") || text.contains("alter index"), "{text}");
@@ -77,12 +79,23 @@ fn carried_out(cluster: &Cluster, directory: &Path, dsn: &str) {
             "kind": kind, "bytes": 1e8, "statements": [],
         })
     };
-    let plan = serde_json::json!({
+    let mut plan = serde_json::json!({
         "tier0": "placement-plan", "version": 2, "flash_bytes": 1e9, "used_bytes": 2e8, "before": {}, "tablespace": "flash",
         "moves": [moved("table", "pgbench_accounts"), moved("index", "pgbench_accounts_pkey")],
         "left_out": [], "answer": [],
     });
     let file = directory.join("plan.json");
+    // Of another database: nothing is done.
+    plan["database"] = serde_json::json!({ "host": "db1", "port": 5432, "database": "shop", "system": "1" });
+    std::fs::write(&file, plan.to_string()).expect("a file");
+    let other = tier0(&["advise", "apply", &file.display().to_string(), "--dsn", dsn, "--yes"]).output();
+    let other = other.expect("it starts");
+    let said = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(other.status.code() == Some(2), "{said}");
+    assert!(said.contains("the plan is of database \"shop\"") && said.contains("--other-database"), "{said}");
+    if let Some(fields) = plan.as_object_mut() {
+        fields.remove("database");
+    }
     std::fs::write(&file, plan.to_string()).expect("a file");
     let file = file.display().to_string();
     let apply = || tier0(&["advise", "apply", &file, "--dsn", dsn, "--yes"]).output().expect("it starts");

@@ -267,7 +267,7 @@ fn why(row: &Ranked) -> String {
         .map(|share| (share, "of the waits"))
         .or(row.io_share.map(|share| (share, "of the I/Os")));
     if let Some((share, what)) = share {
-        reasons.push(format!("{:.0} % {what}", share * 100.0));
+        reasons.push(format!("{} {what}", crate::report::percent(share)));
     }
     reasons.join(", ")
 }

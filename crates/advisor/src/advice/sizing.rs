@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::rank::{Ranked, Verdict};
 use super::{Chosen, Question};
-use crate::evidence::Kind;
+use crate::evidence::{Kind, Object};
 use crate::report::gb;
 use crate::rules::Case;
 use crate::site::Site;
@@ -24,11 +24,13 @@ const USABLE: [(&str, f64); 6] = [
     ("raid6", 0.8),
 ];
 
-/// How much flash holds which share of the waits.
+/// How much flash holds which share of the waits of data that may move.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Step {
-    /// The share of the waits, or of the I/Os where those are not known.
+    /// The share: of all waits but those of the log, of temporary data and of scanned objects; of their I/Os where a wait is not known.
     pub share: f64,
+    /// Whether it is of waits.
+    pub of_waits: bool,
     /// Bytes.
     pub bytes: f64,
 }
@@ -48,11 +50,16 @@ pub struct Sizing {
 
 /// How much flash holds half, 80, 90 and 95 % of the waits: the heat curve by object.
 pub(super) fn steps(case: &Case<'_>) -> Vec<Step> {
-    let mut sized: Vec<(f64, f64)> = case
-        .data()
-        .filter(|object| object.kind != Kind::Temp && object.is_sequential() != Some(true))
-        .filter_map(|object| Some((object.counts.wait_ms().or_else(|| object.counts.ios())?, object.bytes?)))
-        .collect();
+    let movable = || {
+        let of_data =
+            case.data().filter(|object| object.kind != Kind::Temp && object.is_sequential() != Some(true));
+        of_data.filter(|object| object.counts.ios().is_some())
+    };
+    // Waits and I/Os are no sum.
+    let of_waits = movable().all(|object| object.counts.wait_ms().is_some());
+    let weight = |object: &Object| if of_waits { object.counts.wait_ms() } else { object.counts.ios() };
+    let mut sized: Vec<(f64, f64)> =
+        movable().filter_map(|object| Some((weight(object)?, object.bytes?))).collect();
     let all: f64 = sized.iter().map(|(weight, _)| weight).sum();
     if all <= 0.0 {
         return Vec::new();
@@ -67,7 +74,7 @@ pub(super) fn steps(case: &Case<'_>) -> Vec<Step> {
             covered += weight;
             bytes += size;
         }
-        Step { share, bytes }
+        Step { share, of_waits, bytes }
     };
     [0.5, 0.8, 0.9, 0.95].map(step).to_vec()
 }

@@ -7,10 +7,15 @@ use serde::Serialize;
 use super::counts::Counter;
 use super::devices::{Device, DeviceSums, Host};
 use super::object::{Identity, Level, Measured, Object};
+use crate::samples::DatabaseAddress;
+
 use super::sample::{Counting, Format, Instance, Sample, Trap};
 
 /// The most objects of one format over all samples: a file of ever new names is no report.
 const OBJECTS_MAX: usize = 500_000;
+
+/// Data of which so much is read by scans is scanned.
+const SCANNED: f64 = 0.9;
 
 /// Where evidence is from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,6 +51,8 @@ pub struct Evidence {
     pub traps: Vec<Trap>,
     /// What else the reader should know.
     pub notes: Vec<String>,
+    /// The database, where its samples say which: that of the last one.
+    pub database: Option<DatabaseAddress>,
 }
 
 /// Takes samples and sums what happened between them.
@@ -56,6 +63,7 @@ pub struct Collector {
     devices: DeviceSums,
     traps: Vec<Trap>,
     notes: Vec<String>,
+    database: Option<DatabaseAddress>,
 }
 
 /// The samples of one format, in their order.
@@ -93,6 +101,14 @@ impl Collector {
             source.samples += 1;
         }
         let seconds = (sample.counting == Counting::Interval).then_some(sample.seconds).flatten();
+        if let Some(database) = &sample.database {
+            let is_other = self.database.as_ref().is_some_and(|known| !known.is_same(database));
+            let note = "samples of two databases are mixed; give those of one";
+            if is_other && !self.notes.iter().any(|known| known == note) {
+                self.notes.push(note.to_owned());
+            }
+            self.database = Some(database.clone());
+        }
         if let Some(host) = &sample.host {
             self.devices.add_host(host, seconds);
         }
@@ -114,8 +130,13 @@ impl Collector {
 
     /// All that was added. `period` is the time between two samples that have no times of their own.
     pub fn finish(self, period: Option<f64>) -> Evidence {
-        let mut evidence =
-            Evidence { sources: self.sources, traps: self.traps, notes: self.notes, ..Evidence::default() };
+        let mut evidence = Evidence {
+            sources: self.sources,
+            traps: self.traps,
+            notes: self.notes,
+            database: self.database,
+            ..Evidence::default()
+        };
         evidence.is_period = true;
         // Those without objects last: their time is not that of what is ranked.
         let (with, without): (Vec<_>, Vec<_>) =
@@ -319,6 +340,22 @@ impl Evidence {
             );
         }
         ranked
+    }
+
+    /// Whether nearly all that is read of data is read by scans.
+    pub fn is_scanned(&self) -> bool {
+        let ranked = self.ranked();
+        let read = |is_scan: bool| -> f64 {
+            let of = ranked.iter().filter(|object| {
+                object.kind != super::Kind::Log && (object.is_sequential() == Some(true)) == is_scan
+            });
+            let bytes = |object: &&Object| {
+                object.counts.get(Counter::ReadBytes).or(object.counts.get(Counter::Reads)).unwrap_or(0.0)
+            };
+            of.map(|object| bytes(object)).sum()
+        };
+        let (scans, others) = (read(true), read(false));
+        scans > 0.0 && scans >= SCANNED * (scans + others)
     }
 
     /// Share of page requests that the database's memory served.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::object::Object;
+use crate::samples::DatabaseAddress;
 
 /// A kind of file that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -217,6 +218,8 @@ pub struct Sample {
     pub traps: Vec<Trap>,
     /// What the reader of the advice should know of the file.
     pub notes: Vec<String>,
+    /// The database, where the report says which.
+    pub database: Option<DatabaseAddress>,
 }
 
 impl Sample {
@@ -235,6 +238,7 @@ impl Sample {
             devices: Vec::new(),
             traps: Vec::new(),
             notes: Vec::new(),
+            database: None,
         }
     }
 }

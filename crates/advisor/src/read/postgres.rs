@@ -81,6 +81,7 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, to: &mut Collector) -> R
 fn understood(from: PostgresSample, before: &mut Before) -> Sample {
     let mut sample = Sample::new(Format::Postgresql, Counting::SinceStart);
     (sample.at, sample.epoch) = (Some(from.at), Some(from.epoch));
+    sample.database = from.address;
     if from.full {
         before.relations.clear();
     }

@@ -152,7 +152,7 @@ fn bars(advice: &Advice) -> Vec<Bar> {
 fn steps(advice: &Advice) -> Vec<Bar> {
     let most = advice.steps.iter().map(|step| step.bytes).fold(0.0, f64::max);
     let bar = |step: &crate::advice::Step| Bar {
-        name: format!("{:.0} % of the waits", step.share * 100.0),
+        name: format!("{:.0} % of the {}", step.share * 100.0, if step.of_waits { "waits" } else { "I/Os" }),
         value: gb(step.bytes),
         width: (step.bytes / most.max(1.0) * 100.0).round(),
     };

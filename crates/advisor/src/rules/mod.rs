@@ -7,7 +7,7 @@
 mod case;
 mod latency;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 mod array_averages;
 mod busy_objects;

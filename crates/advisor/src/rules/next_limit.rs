@@ -8,7 +8,7 @@ const NEAR: f64 = 0.80;
 pub(super) const RULE: Rule = Rule {
     id: "next-limit",
     subject: Subject::Diagnosis,
-    threshold: "with all candidates on flash the processors would be at least 80 % busy",
+    threshold: "with all data on flash the processors would be at least 80 % busy",
     advice: "plan for processors too; more flash than that brings nothing",
     check,
 };
@@ -19,12 +19,16 @@ fn check(case: &Case<'_>) -> Said {
             "the gain is not known: waits, the time, or the number and busy share of processors were not measured",
         );
     };
-    let candidates: Vec<bool> = model.all.iter().map(|waits| !waits.is_log).collect();
-    let gain = model.gain(&candidates).expected;
+    let data: Vec<bool> = model.all.iter().map(|waits| !waits.is_log).collect();
+    let gain = model.gain(&data).expected;
     let busy = (model.busy * (1.0 + gain)).min(1.0);
     told(
         busy >= NEAR,
-        format!("processors would be {} busy instead of {}", percent(busy), percent(model.busy)),
+        format!(
+            "with all data on flash, processors would be {} busy instead of {}",
+            percent(busy),
+            percent(model.busy)
+        ),
     )
 }
 

@@ -211,6 +211,13 @@ pub enum Act {
         /// What.
         steps: Vec<Step>,
     },
+    /// Reads so many pages side by side at a random place, with one I/O past the buffer.
+    Stretch {
+        /// The object.
+        object: usize,
+        /// How many: a power of two, at most a piece of an object.
+        pages: u64,
+    },
     /// Reads a part of an object in the order of its pages.
     Scan {
         /// The object.

@@ -15,8 +15,10 @@ pub struct OwnObject {
     pub name: String,
     /// Its size.
     pub size: ByteCount,
-    /// Pages read for each transaction.
+    /// Reads for each transaction.
     pub reads: f64,
+    /// Size of a read; a page where it is no more than that.
+    pub read_size: ByteCount,
     /// Pages written for each transaction.
     pub writes: f64,
     /// Which of its pages.
@@ -42,8 +44,10 @@ impl Workload {
         };
         let mut steps = Vec::new();
         for own in objects {
-            // A page that is changed is read before. What is written beyond that are new pages.
-            let changed = own.reads.min(own.writes);
+            let stretch = stretch_pages(own.read_size, page);
+            // A page that is changed is read before. What is written beyond that are new pages, as is all that is written of an
+            // object with large reads.
+            let changed = if stretch > 1 { 0.0 } else { own.reads.min(own.writes) };
             let (read, appended) = (own.reads - changed, own.writes - changed);
             let appended_share = appended / (own.reads + appended).max(f64::MIN_POSITIVE);
             let pages = (own.size.0 / page).max(2);
@@ -79,7 +83,12 @@ impl Workload {
                     },
                 ]
             };
-            steps.extend(times(read, touch(false)));
+            steps.extend(match stretch {
+                1 => times(read, touch(false)),
+                pages => {
+                    times(read, vec![Step { probability: 1.0, act: Act::Stretch { object: table, pages } }])
+                }
+            });
             steps.extend(times(changed, touch(true)));
             if appended > 0.0 {
                 let object = workload.objects.len();
@@ -104,6 +113,15 @@ impl Workload {
 
 /// A row of this part of a page has the page to itself.
 const ONE_ROW: f64 = 0.6;
+
+/// The largest read: a piece of an object on a volume.
+const READ_MAX: ByteCount = ByteCount::mib(1);
+
+/// Pages of a read: a power of two, so that no read lies on two pieces.
+fn stretch_pages(read: ByteCount, page: u64) -> u64 {
+    let pages = read.min(READ_MAX).0 / page;
+    if pages <= 1 { 1 } else { 1 << pages.ilog2() }
+}
 
 /// Steps that are taken so many times on average.
 fn times(count: f64, steps: Vec<Step>) -> Vec<Step> {
@@ -133,13 +151,15 @@ mod tests {
             name: name.into(),
             size: ByteCount::mib(mib),
             reads,
+            read_size: ByteCount(0),
             writes,
             law: Law::Uniform,
         };
-        let objects = [object("orders", 64, 3.25, 1.5), object("temp", 16, 0.5, 2.0)];
+        let large = OwnObject { read_size: ByteCount::kib(100), ..object("scanned", 32, 0.25, 0.0) };
+        let objects = [object("orders", 64, 3.25, 1.5), object("temp", 16, 0.5, 2.0), large];
         let workload = Workload::of_objects(&objects, &engine);
         let layout = Layout::new(&workload, &engine, &Scale { units: 1.0, grown: 1.0 });
-        let sizes = layout.bytes().0 as f64 / ByteCount::mib(80).0 as f64;
+        let sizes = layout.bytes().0 as f64 / ByteCount::mib(112).0 as f64;
         assert!((0.99..1.01).contains(&sizes), "{sizes}");
         let mut script = Script::new(&workload, &layout);
         let mut random = tier0_world::Random::new(1, 0);
@@ -156,6 +176,8 @@ mod tests {
             (share(TouchKind::Update, &[0]), 1.5),
             (share(TouchKind::Update, &[1]), 0.5),
             (share(TouchKind::Create, &[2]), 1.5),
+            // 100 KiB are 12 pages of 8 KiB, of which a power of two is read.
+            (share(TouchKind::Stretch(8), &[3]), 0.25),
         ] {
             assert!((found / counted - 1.0).abs() < 0.03, "{found} for {counted}");
         }

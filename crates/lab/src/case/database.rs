@@ -188,6 +188,8 @@ fn workload(section: &DatabaseSection, engine: &Engine) -> Result<Workload, Stri
     }
 }
 
+/// The largest read of an object.
+const READ_MAX: ByteCount = ByteCount::mib(1);
 /// The most pages of an object for each transaction.
 const PAGES_MAX: f64 = 10_000.0;
 
@@ -217,8 +219,15 @@ fn own_objects(section: &DatabaseSection) -> Result<Vec<OwnObject>, String> {
         if !matches!(law, Law::Uniform | Law::Zipf { .. }) {
             return wrong("has a law of order entry; use \"uniform\" or \"zipf THETA\"");
         }
-        let (name, size) = (object.name.clone(), object.size);
-        objects.push(OwnObject { name, size, reads: object.reads, writes: object.writes, law });
+        let read_size = object.read_size.unwrap_or_default();
+        if read_size > READ_MAX {
+            return wrong("has a read_size out of range; use at most 1MiB");
+        }
+        if read_size.0 > 0 && law != Law::Uniform {
+            return wrong("has a law and a read_size; leave out one of them");
+        }
+        let (name, size, reads, writes) = (object.name.clone(), object.size, object.reads, object.writes);
+        objects.push(OwnObject { name, size, reads, read_size, writes, law });
     }
     match objects.iter().any(|object| object.reads + object.writes > 0.0) {
         true => Ok(objects),

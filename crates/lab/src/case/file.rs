@@ -78,9 +78,11 @@ pub(super) enum TpmSection {
 pub(super) struct ObjectSection {
     pub(super) name: String,
     pub(super) size: ByteCount,
-    /// Pages for each transaction.
+    /// Reads, and pages that are written, for each transaction.
     #[serde(default)]
     pub(super) reads: f64,
+    /// Size of a read; a page where it is not said.
+    pub(super) read_size: Option<ByteCount>,
     #[serde(default)]
     pub(super) writes: f64,
     /// How its pages are chosen.

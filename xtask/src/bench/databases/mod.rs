@@ -10,12 +10,12 @@
 //! |---|---|
 //! | `site` | the array, its file system, PostgreSQL in a control group |
 //! | `steps` | the verbs of tier0 that are run on it |
+//! | `circle` | `tier0 advise`: sample, plan, place, run again, check |
 //! | `host` | processor time of an I/O, and what memory is left for the page cache |
-//!
-//! A step that places objects on flash (advise, apply, check) belongs behind [`Bench::run_and_compare`], with the same database.
 //!
 //! It is no benchmark of PostgreSQL: load generator, database, nbdfuse, the array and its models share the machine.
 
+mod circle;
 mod host;
 mod site;
 mod steps;
@@ -27,8 +27,9 @@ use serde_json::{Value, json};
 use tier0_programs::memory::MemoryGroup;
 use tier0_programs::{mount, postgres, tools};
 
+use self::circle::Circle;
 use self::host::{Host, ProcessorGroup};
-use self::site::{Drives, Site, Stack};
+use self::site::{Drives, Shape, Site, Stack};
 use super::hybrid::load_average;
 use super::table;
 use crate::error::BenchError;
@@ -42,7 +43,7 @@ pub(crate) struct Options {
     /// A small database and short runs, about ten minutes in all
     #[arg(long)]
     short: bool,
-    /// Only storages whose name contains this: plain files, modelled disks
+    /// Only parts whose name contains this: plain files, modelled disks, circle. A short run has no circle unless it is named
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
     /// Also write all figures to this JSON file
@@ -72,6 +73,9 @@ pub(super) struct Extent {
     pub(super) measured_s: u32,
     /// The file that is profiled.
     pub(super) profile_mib: u64,
+    /// Ramp and length of each run of the circle.
+    pub(super) circle_ramp_s: u32,
+    pub(super) circle_s: u32,
 }
 
 impl Extent {
@@ -87,6 +91,8 @@ impl Extent {
                 ramp_s: 30,
                 measured_s: 40,
                 profile_mib: 512,
+                circle_ramp_s: 20,
+                circle_s: 50,
             },
             false => Extent {
                 warehouses: 10,
@@ -97,6 +103,8 @@ impl Extent {
                 ramp_s: 150,
                 measured_s: 240,
                 profile_mib: 2048,
+                circle_ramp_s: 60,
+                circle_s: 150,
             },
         }
     }
@@ -148,7 +156,7 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
         None => build_tier0()?,
     };
     let extent = Extent::of(options.short);
-    let site = Site::create(&program, options.dir.as_deref(), extent.warehouses)?;
+    let site = Site::create(&program, options.dir.as_deref(), extent.warehouses, Shape::Disks)?;
     let keep = match &options.keep {
         Some(keep) => keep.clone(),
         None => site.path("kept"),
@@ -163,39 +171,69 @@ pub(crate) fn run(options: &Options) -> Result<(), BenchError> {
     }
     let processors = ProcessorGroup::enter()?;
     let bench = Bench { program, extent, site, keep, group, processors, interrupt };
-    let done = bench.run(&options.only);
+    let done = bench.run(options);
     // Ctrl-C ends what the terminal's other processes do too, and their words would say nothing.
     bench.interrupt.check()?;
-    let (host, judged) = done?;
-    bench.print(&host, &judged);
+    let done = done?;
+    bench.print(&done);
     if let Some(path) = &options.json {
-        super::write(path, &format!("{:#}\n", bench.json(&host, &judged)))?;
+        super::write(path, &format!("{:#}\n", bench.json(&done)))?;
     }
     Ok(())
 }
 
+/// What was measured.
+#[derive(Default)]
+struct Done {
+    host: Option<Host>,
+    judged: Vec<Judged>,
+    circle: Option<Circle>,
+}
+
+/// The name of the circle among the parts.
+const CIRCLE: &str = "circle";
+
 impl Bench {
-    fn run(&self, only: &str) -> Result<(Host, Vec<Judged>), BenchError> {
+    fn run(&self, options: &Options) -> Result<Done, BenchError> {
+        let only = options.only.as_str();
+        let is_wanted = |drives: Drives| drives.name().contains(only);
+        let mut done = match [Drives::Files, Drives::Modelled].into_iter().any(is_wanted) {
+            true => self.run_predicted(&is_wanted)?,
+            false => Done::default(),
+        };
+        let is_named = !only.is_empty() && CIRCLE.contains(only);
+        if is_named || only.is_empty() && !options.short {
+            done.circle = Some(self.circle(options.dir.as_deref())?);
+        }
+        if done.host.is_none() && done.circle.is_none() {
+            return Err(BenchError::Failed(format!(
+                "no part has {only:?} in its name; use plain files, modelled disks or {CIRCLE}"
+            )));
+        }
+        Ok(done)
+    }
+
+    /// Runs beside their predictions.
+    fn run_predicted(&self, is_wanted: &dyn Fn(Drives) -> bool) -> Result<Done, BenchError> {
         let mut judged = Vec::new();
         let stack = self.start(Drives::Files, true)?;
         self.prepare(&stack)?;
         let mut host = self.run_in_memory(&stack)?;
         host.io_us = self.profile(&stack)?;
         tell(&format!("measured without the run: {host}"));
-        let is_wanted = |drives: Drives| drives.name().contains(only);
         for law in LAWS.into_iter().filter(|_| is_wanted(Drives::Files)) {
             judged.push(self.run_and_compare(&stack, &host, Drives::Files, law)?);
         }
         stack.stop()?;
         if !is_wanted(Drives::Modelled) {
-            return Ok((host, judged));
+            return Ok(Done { host: Some(host), judged, circle: None });
         }
         let stack = self.start(Drives::Modelled, false)?;
         for law in LAWS {
             judged.push(self.run_and_compare(&stack, &host, Drives::Modelled, law)?);
         }
         stack.kill()?;
-        Ok((host, judged))
+        Ok(Done { host: Some(host), judged, circle: None })
     }
 
     /// The array, the volume mounted, the database.
@@ -222,19 +260,25 @@ impl Bench {
         Ok(Judged { storage: drives.name(), law, told })
     }
 
-    fn describe(&self, host: &Host) -> String {
+    fn describe(&self, host: Option<&Host>) -> String {
         let Extent { warehouses, users, buffers_mib, memory_mib, ramp_s, measured_s, .. } = &self.extent;
         format!(
             "PostgreSQL, order entry with {warehouses} warehouses and {users} users without think time; shared_buffers {buffers_mib} \
-             MiB, all of PostgreSQL {memory_mib} MiB; {}; {ramp_s} s of ramp, {measured_s} s measured\nmeasured without the run: {host}",
-            site::describe()
+             MiB, all of PostgreSQL {memory_mib} MiB; {}; {}",
+            site::describe(),
+            match host {
+                Some(host) =>
+                    format!("{ramp_s} s of ramp, {measured_s} s measured\nmeasured without the run: {host}"),
+                None =>
+                    format!("{} s of ramp, {} s measured", self.extent.circle_ramp_s, self.extent.circle_s),
+            }
         )
     }
 
-    fn print(&self, host: &Host, all: &[Judged]) {
+    fn print(&self, done: &Done) {
         println!("{}, load average {}", machine::describe(), load_average());
-        println!("{}", self.describe(host));
-        for one in all {
+        println!("{}", self.describe(done.host.as_ref()));
+        for one in &done.judged {
             println!("\n{}, items {}", one.storage, one.law);
             let mut rows = table(&["figure", "predicted", "measured", "error"]);
             for name in SHOWN {
@@ -248,18 +292,23 @@ impl Bench {
             }
             println!("{}", rows.trim_fmt());
         }
+        if let Some(circle) = &done.circle {
+            circle.print();
+        }
     }
 
-    fn json(&self, host: &Host, all: &[Judged]) -> Value {
-        let rows: Vec<Value> = all
+    fn json(&self, done: &Done) -> Value {
+        let rows: Vec<Value> = done
+            .judged
             .iter()
             .map(|one| json!({ "storage": one.storage, "items": one.law, "compared": one.told }))
             .collect();
         json!({
             "machine": machine::describe(),
             "load_average": load_average(),
-            "setup": self.describe(host),
+            "setup": self.describe(done.host.as_ref()),
             "runs": rows,
+            "circle": done.circle.as_ref().map(Circle::json),
         })
     }
 }

@@ -16,8 +16,11 @@ use crate::server::{Address, Server, tier0};
 /// The modelled disks, in the catalogue.
 const DISK: &str = "sas-15k-146gb-sff";
 const DISKS: u32 = 4;
+/// The modelled flash drives of a tiered array.
+const FLASH: &str = "ssd-sata";
 /// Room of the sparse files, more than the models have.
 const DISK_FILE: &str = "150GB";
+const FLASH_FILE: &str = "100GB";
 /// A warehouse and what it grows, PostgreSQL's log, the profiled file, the file system's own.
 const WAREHOUSE_MIB: u32 = 200;
 const VOLUME_MORE_MIB: u32 = 6144;
@@ -40,22 +43,46 @@ impl Drives {
     }
 }
 
+/// What the array is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Disks.
+    Disks,
+    /// The same, and a group of flash beside them, which also holds the write log.
+    Tiered,
+}
+
 /// What stands in descriptions.
 pub(super) fn describe() -> String {
     format!("{DISKS} drives in RAID 10, as plain files and as {DISK}; the array's read cache is off")
 }
 
 /// The array file. Reads of the volume go past the array's memory, so that its drives are what answers.
-fn text(drives: Drives, warehouses: u32) -> String {
-    let model = match drives {
+fn text(shape: Shape, drives: Drives, warehouses: u32) -> String {
+    let model = |id: &str| match drives {
         Drives::Files => String::new(),
-        Drives::Modelled => format!("model = \"{DISK}\"\n"),
+        Drives::Modelled => format!("model = \"{id}\"\n"),
     };
+    let (flash, pool, group) = match shape {
+        Shape::Disks => (String::new(), format!("raid = \"raid10\"\nset_size = {DISKS}\n"), ""),
+        Shape::Tiered => (
+            format!(
+                "[[drive]]\nname = \"ssd{{n}}\"\ncount = 2\npath = \"ssd{{n}}.img\"\nsize = \"{FLASH_FILE}\"\nclass = \"flash\"\n{}",
+                model(FLASH)
+            ),
+            format!(
+                "[[pool.group]]\nname = \"disks\"\ndrives = [\"disk*\"]\nraid = \"raid10\"\nset_size = {DISKS}\n\
+                 [[pool.group]]\nname = \"flash\"\ndrives = [\"ssd*\"]\nraid = \"raid1\"\nset_size = 2\n"
+            ),
+            "group = \"disks\"\n",
+        ),
+    };
+    let disks = model(DISK);
     format!(
         "[array]\nname = \"databases\"\ncores = 1\nmemory = \"128MiB\"\n\
-         [[drive]]\nname = \"disk{{n}}\"\ncount = {DISKS}\npath = \"disk{{n}}.img\"\nsize = \"{DISK_FILE}\"\nclass = \"disk\"\n{model}\
-         [[pool]]\nname = \"pool0\"\nraid = \"raid10\"\nset_size = {DISKS}\n\
-         [[volume]]\nname = \"lun0\"\nsize = \"{}MiB\"\nread_cache = false\n\
+         [[drive]]\nname = \"disk{{n}}\"\ncount = {DISKS}\npath = \"disk{{n}}.img\"\nsize = \"{DISK_FILE}\"\nclass = \"disk\"\n{disks}{flash}\
+         [[pool]]\nname = \"pool0\"\n{pool}\
+         [[volume]]\nname = \"lun0\"\nsize = \"{}MiB\"\nread_cache = false\n{group}\
          [nbd]\nlisten = [\"unix:s\"]\n",
         warehouses * WAREHOUSE_MIB + VOLUME_MORE_MIB
     )
@@ -68,7 +95,12 @@ pub(super) struct Site {
 
 impl Site {
     /// Creates the array.
-    pub(super) fn create(program: &Path, place: Option<&Path>, warehouses: u32) -> Result<Site, BenchError> {
+    pub(super) fn create(
+        program: &Path,
+        place: Option<&Path>,
+        warehouses: u32,
+        shape: Shape,
+    ) -> Result<Site, BenchError> {
         let beside = program.parent().expect("a program lies in a directory");
         let directory = tempfile::tempdir_in(place.unwrap_or(beside))
             .map_err(BenchError::system("no directory for the drives can be made; name one with --dir"))?;
@@ -77,7 +109,7 @@ impl Site {
             .map_err(BenchError::system("the directory cannot be opened to others"))?;
         let site = Site { directory };
         for drives in [Drives::Files, Drives::Modelled] {
-            write(&site.array(drives), &text(drives, warehouses))?;
+            write(&site.array(drives), &text(shape, drives, warehouses))?;
         }
         served::create(program, &site.array(Drives::Modelled))?;
         Ok(site)
@@ -130,6 +162,7 @@ impl Stack {
             // The sample of an automatic ANALYZE takes 30 MB, for which the control group has no room.
             "autovacuum=off".to_owned(),
             "track_io_timing=on".to_owned(),
+            "track_wal_io_timing=on".to_owned(),
         ];
         let postmaster = group.holding(|| cluster.start_with(&settings))?;
         Ok(Stack { postmaster, cluster, mounted, array, server })
@@ -164,9 +197,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_array_files_are_sound() {
-        for drives in [Drives::Files, Drives::Modelled] {
-            let text = text(drives, 10);
+    fn all_array_files_are_sound() {
+        for (shape, drives) in [Shape::Disks, Shape::Tiered]
+            .into_iter()
+            .flat_map(|shape| [Drives::Files, Drives::Modelled].map(|drives| (shape, drives)))
+        {
+            let text = text(shape, drives, 10);
             let found =
                 Description::parse(&text, "array.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert_eq!(found.drives.iter().all(|drive| drive.model.is_some()), drives == Drives::Modelled);

@@ -146,7 +146,7 @@ impl Bench {
         self.json_of("tier0 bench compare", command, "compared", &mut || {})
     }
 
-    fn kept(&self, name: &str) -> PathBuf {
+    pub(super) fn kept(&self, name: &str) -> PathBuf {
         self.keep.join(format!("{name}.json"))
     }
 
@@ -157,7 +157,7 @@ impl Bench {
         command
     }
 
-    fn load(&self, stack: &Stack, law: &str, ramp_s: u32, seconds: u32) -> Command {
+    pub(super) fn load(&self, stack: &Stack, law: &str, ramp_s: u32, seconds: u32) -> Command {
         let mut command = self.on_database("run", stack);
         command.args(["--users", &self.extent.users.to_string(), "--items", law]);
         command.args(["--ramp", &format!("{ramp_s}s"), "--duration", &format!("{seconds}s")]);
@@ -166,7 +166,7 @@ impl Bench {
     }
 
     /// Runs a command to its end and keeps what it prints; `look` is called meanwhile.
-    fn json_of(
+    pub(super) fn json_of(
         &self,
         what: &'static str,
         mut command: Command,

@@ -1,12 +1,13 @@
 //! `tier0 advise apply`: carries a plan out on a running PostgreSQL: tables and indexes go to a tablespace on flash, or the parts
 //! of a volume where their files lie are pinned to the fast group of a tier0 array.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use jiff::SignedDuration;
-use tier0_advisor::plan::{Move, Plan};
+use tier0_advisor::plan::{CacheSetting, Move, Plan};
+use tier0_api::AdminRequest;
 use tier0_units::ByteCount;
 
 use super::input::parse_period;
@@ -14,9 +15,11 @@ use super::pinning::{Pinning, pin};
 use super::postgres::{Server, Settings};
 use crate::cli::Global;
 use crate::consent;
+use crate::control::Addressee;
 use crate::driving::{live_line, tell_step};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{escaped, print};
+use crate::verb::asking::sentence;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,8 +51,8 @@ pub(crate) struct Apply {
     /// Pin parts of a volume instead of moving tables
     #[arg(long, requires = "array", requires = "volume")]
     pin: bool,
-    /// The running array below the database
-    #[arg(long, value_name = "ARRAY.TOML", requires = "pin")]
+    /// The running array below the database: caches of the plan are switched there
+    #[arg(long, value_name = "ARRAY.TOML")]
     array: Option<PathBuf>,
     /// The volume that holds the database's file system
     #[arg(long, value_name = "NAME", requires = "pin")]
@@ -63,6 +66,9 @@ pub(crate) struct Apply {
     /// How long a statement may wait for locks of other sessions
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_period)]
     lock_timeout: SignedDuration,
+    /// Carry the plan out on another database than that of its samples
+    #[arg(long)]
+    other_database: bool,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
@@ -90,7 +96,9 @@ pub(super) fn run(verb: &Apply, global: &Global) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
         .map_err(|error| Failure::Run(format!("cannot start: {error}; check the limits of this process")))?;
-    if let (Some(array), Some(volume)) = (&verb.array, &verb.volume) {
+    runtime.block_on(check_database(verb, &plan, &settings))?;
+    switch_caches(&plan, verb.array.as_deref())?;
+    if let (Some(array), Some(volume), true) = (&verb.array, &verb.volume, verb.pin) {
         let pinning = Pinning {
             plan: &verb.plan,
             array,
@@ -103,8 +111,61 @@ pub(super) fn run(verb: &Apply, global: &Global) -> Result<(), Failure> {
     runtime.block_on(move_all(verb, &plan, &moves, &settings, global))
 }
 
+/// Refuses a database that is not the one that was sampled.
+async fn check_database(verb: &Apply, plan: &Plan, settings: &Settings) -> Result<(), Failure> {
+    let Some(sampled) = &plan.database else {
+        tracing::warn!(
+            "the plan does not say which database it is of; samples of \"tier0 advise collect\" do"
+        );
+        return Ok(());
+    };
+    let server = Server::connect(settings).await.map_err(Failure::Run)?;
+    let found = server.address(settings).await.map_err(Failure::Run)?;
+    match sampled.is_same(&found) || verb.other_database {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "the plan is of {}, and this is {}{}; correct --dsn, or add --other-database if the plan is meant for it",
+            sampled.words(),
+            found.words(),
+            if sampled.system != found.system { " (another server)" } else { "" }
+        ))),
+    }
+}
+
+/// Switches the volumes' caches of a plan where the running array is named, and prints the others.
+fn switch_caches(plan: &Plan, array: Option<&Path>) -> Result<(), Failure> {
+    if plan.settings.is_empty() {
+        return Ok(());
+    }
+    let Some(array) = array else {
+        let told = plan
+            .settings
+            .iter()
+            .map(|setting| format!("in the array file: {}: {}\n", setting.field(), setting.why));
+        return print(&told.collect::<String>());
+    };
+    let array = Addressee::of(array)?;
+    let status = array.status()?;
+    for setting in &plan.settings {
+        let CacheSetting { volume, read_cache, why } = setting;
+        if !status.pools.iter().any(|pool| pool.volumes.iter().any(|known| known.name == *volume)) {
+            tracing::warn!("the array has no volume {volume:?}; its cache is left as it is");
+            continue;
+        }
+        let request =
+            AdminRequest::VolumeCache { volume: volume.clone(), read: Some(*read_cache), write: None };
+        sentence(array.ask(&request)?)?;
+        let state = if *read_cache { "on" } else { "off" };
+        print(&format!(
+            "read cache of volume {volume}: {state}, because {why}; keep it in the file: {}\n",
+            setting.field()
+        ))?;
+    }
+    Ok(())
+}
+
 /// Reads a plan.
-pub(super) fn read(path: &std::path::Path) -> Result<Plan, Failure> {
+pub(super) fn read(path: &Path) -> Result<Plan, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::Input(format!("cannot read {shown}: {error}; check the path")))?;
@@ -154,7 +215,11 @@ async fn move_all(
     let lock_timeout = Duration::try_from(verb.lock_timeout).unwrap_or(Duration::from_secs(10));
     let bar = live_line(global.quiet == 0);
     for (done, one) in open.iter().enumerate() {
-        tell_step(&bar, global.quiet == 0, format!("moving {} of {}: {}", done + 1, open.len(), one.object));
+        tell_step(
+            &bar,
+            global.quiet == 0,
+            format!("moving {} of {}: {}", done + 1, open.len(), escaped(&one.object)),
+        );
         if let Err(fact) = server.move_to(one, tablespace, lock_timeout).await {
             bar.finish_and_clear();
             return Err(Failure::Run(format!(

@@ -11,7 +11,7 @@ use tier0_advisor::report::NOT_MEASURED;
 use super::apply::read;
 use super::input::Input;
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, rendered, table, wrapped};
+use crate::output::{align_right, escaped, json, print, rendered, table, wrapped};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,7 +77,7 @@ fn text(checked: &Checked) -> String {
     let mut objects = table(&["moved", "ms/IO before", "ms/IO after", "I/O per s after"]);
     for one in &checked.objects {
         objects.add_row([
-            one.object.clone(),
+            escaped(&one.object),
             number(one.ms_before, 2),
             number(one.ms_after, 2),
             number(one.ios_s_after, 1),
@@ -86,7 +86,7 @@ fn text(checked: &Checked) -> String {
     align_right(&mut objects, 1..4);
     format!(
         "{}\n\n{}\n\npredicted {}{interval} · measured {} · error {error}\n\n{}\n",
-        wrapped(&checked.answer.join(" "), ""),
+        wrapped(&escaped(&checked.answer.join(" ")), ""),
         rendered(&rows),
         percent(checked.predicted.map(|gain| gain.expected)),
         percent(checked.measured),

@@ -77,7 +77,7 @@ pub(super) fn run(verb: &Collect, global: &Global) -> Result<(), Failure> {
     let bar = live_line(global.quiet == 0);
     let collected = runtime.block_on(async {
         // The first connection must work: a wrong name would fail for a day.
-        let mut server = Some(Server::connect(&settings).await.map_err(Failure::Run)?);
+        let mut server = None;
         let mut every = tokio::time::interval(positive(verb.every));
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let end = tokio::time::Instant::now() + positive(verb.lasts);
@@ -124,7 +124,9 @@ async fn sample(
     array: Option<&Addressee>,
 ) -> Result<PostgresSample, String> {
     if server.is_none() {
-        *server = Some(Server::connect(settings).await?);
+        let connected = Server::connect(settings).await?;
+        connected.check_views().await?;
+        *server = Some(connected);
     }
     let Some(connected) = server else { return Err("no connection; check the server".to_owned()) };
     let mut sample = connected.sample(settings).await?;

@@ -1,14 +1,15 @@
-//! The example that ships: two samples of an SQL Server, its Perfmon, and a site file.
+//! The example that ships: two samples of an SQL Server, its Perfmon, a site file, and its array with modelled drives.
 
 use std::path::Path;
 
 use crate::failure::Failure;
 use crate::output::print;
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("before.csv", include_str!("../../../../../studies/advise-example/before.csv")),
     ("after.csv", include_str!("../../../../../studies/advise-example/after.csv")),
     ("perfmon.csv", include_str!("../../../../../studies/advise-example/perfmon.csv")),
+    ("now.toml", include_str!("../../../../../studies/advise-example/now.toml")),
     ("site.toml", include_str!("../../../../../studies/advise-example/site.toml")),
 ];
 

@@ -12,6 +12,7 @@ mod postgres;
 mod processors;
 mod relations;
 mod text;
+mod twin;
 mod volumes;
 
 use std::path::PathBuf;
@@ -82,7 +83,7 @@ enum AdviseVerb {
 pub(crate) fn run(verb: &Advise, global: &Global) -> Result<(), Failure> {
     match &verb.verb {
         Some(AdviseVerb::Collect(collect)) => return collect::run(collect, global),
-        Some(AdviseVerb::Plan(plan)) => return plan::run(plan),
+        Some(AdviseVerb::Plan(plan)) => return plan::run(plan, global),
         Some(AdviseVerb::Apply(apply)) => return apply::run(apply, global),
         Some(AdviseVerb::Check(check)) => return check::run(check),
         None => {}

@@ -16,7 +16,7 @@ use super::extents::{below, joined, pieces};
 use super::postgres::{Server, Settings};
 use crate::control::Addressee;
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{escaped, print};
 use crate::signals::Signals;
 use crate::verb::asking::sentence;
 
@@ -172,7 +172,7 @@ async fn mapped(
     for one in moves {
         // A table that was dropped, such as an old partition, is no reason to leave the others.
         let Some(located) = server.located(one).await.map_err(Failure::Run)? else {
-            tracing::warn!("{} is not in this database and is left out", one.object);
+            tracing::warn!("{} is not in this database and is left out", escaped(&one.object));
             continue;
         };
         for file in located.files.iter().flat_map(|file| segments(&directory.join(file))) {

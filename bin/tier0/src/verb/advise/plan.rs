@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tier0_advisor::advice::advise;
-use tier0_advisor::plan::{Before, Plan, Target, plan};
+use tier0_advisor::plan::{Plan, Target, in_comment, plan};
 
 use super::input::Input;
+use super::twin::TwinOptions;
+use crate::cli::Global;
 use crate::failure::Failure;
-use crate::output::{json, print};
+use crate::logging;
+use crate::output::{escaped, json, print};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -18,6 +21,11 @@ Examples:
       only the statements, for psql
   tier0 advise plan before.csv after.csv --flash 400GB --directory F:/fast
       files of SQL Server
+  tier0 advise plan shop.jsonl --flash 85GB --array now.toml \\
+    --next next.toml --simulated 2s > plan.json
+      the plan simulated on the modelled array (leave --simulated out for an
+      answer): the load of the samples as it is, and with the objects on flash;
+      next.toml is the array with the flash
 
 Nothing is carried out: \"tier0 advise apply\" does that. The choice is an exact
 knapsack over the waits that the flash saves; the log and scanned objects stay,
@@ -38,13 +46,16 @@ pub(crate) struct PlanVerb {
     /// The directory on flash, for databases that move files
     #[arg(long, value_name = "DIR")]
     directory: Option<String>,
+    #[command(flatten)]
+    twin: TwinOptions,
     /// Print only the statements
     #[arg(long)]
     sql: bool,
 }
 
 /// Does it.
-pub(super) fn run(verb: &PlanVerb) -> Result<(), Failure> {
+pub(super) fn run(verb: &PlanVerb, global: &Global) -> Result<(), Failure> {
+    verb.twin.check()?;
     let (evidence, question) = verb.input.read(&verb.files)?;
     let Some(flash) = question.flash else {
         return Err(Failure::Input(
@@ -52,7 +63,18 @@ pub(super) fn run(verb: &PlanVerb) -> Result<(), Failure> {
         ));
     };
     let target = Target { tablespace: verb.tablespace.clone(), directory: verb.directory.clone() };
-    let plan = plan(&advise(&evidence, &question), Before::of(&evidence), flash, &target);
+    let advice = advise(&evidence, &question);
+    let mut plan = plan(&advice, &evidence, flash, &target);
+    verb.twin.confirm(&mut plan, (&evidence, &advice), global)?;
+    // Data goes to stdout; what it means is said beside it.
+    if global.quiet == 0
+        && let Some(twin) = &plan.twin
+    {
+        twin.answer.iter().for_each(|line| logging::say(&escaped(line)));
+        plan.settings
+            .iter()
+            .for_each(|setting| logging::say(&escaped(&format!("{}: {}", setting.field(), setting.why))));
+    }
     match verb.sql {
         true => print(&sql(&plan)),
         false => print(&json(&plan)),
@@ -60,13 +82,14 @@ pub(super) fn run(verb: &PlanVerb) -> Result<(), Failure> {
 }
 
 fn sql(plan: &Plan) -> String {
-    let mut text = format!("-- {}\n", plan.answer.join(" "));
+    let mut text = format!("-- {}\n", in_comment(&plan.answer.join(" ")));
+    let told = plan.twin.iter().flat_map(|twin| &twin.answer).cloned();
+    let settings = plan.settings.iter().map(|setting| format!("{}: {}", setting.field(), setting.why));
+    told.chain(settings).for_each(|line| text.push_str(&format!("-- {}\n", in_comment(&line))));
     for step in &plan.moves {
         if step.statements.is_empty() {
             let hint = "no statement: the report does not say enough (for files, add --directory)";
-            // A name may have line ends, which would end the comment.
-            let name = step.object.replace(['\n', '\r'], " ");
-            text.push_str(&format!("-- {name}: {hint}\n"));
+            text.push_str(&format!("-- {}: {hint}\n", in_comment(&step.object)));
         }
         step.statements.iter().for_each(|statement| text.push_str(&format!("{statement}\n")));
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tier0_advisor::samples::{DatabaseCounters, MARK, PostgresSample, Relation, VERSION};
+use tier0_advisor::samples::{DatabaseAddress, DatabaseCounters, MARK, PostgresSample, Relation, VERSION};
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls, Row};
 
@@ -108,15 +108,37 @@ impl Server {
         })?;
         // It ends when the client is dropped; what is wrong with it, queries say.
         tokio::spawn(async move { drop(connection.await) });
-        let server = Server { client };
-        let version: i32 = server.one("select current_setting('server_version_num')::int4").await?.get(0);
-        if !VERSIONS.contains(&version) {
-            return Err(format!(
+        Ok(Server { client })
+    }
+
+    /// Refuses a server whose statistics views are not known. What moves or maps tables needs none of them.
+    pub(super) async fn check_views(&self) -> Result<(), String> {
+        let version: i32 = self.one("select current_setting('server_version_num')::int4").await?.get(0);
+        match VERSIONS.contains(&version) {
+            true => Ok(()),
+            false => Err(format!(
                 "the server is PostgreSQL {}, and the statistics views of 14 to 16 are known; collect from one of these",
                 version / 10_000
-            ));
+            )),
         }
-        Ok(server)
+    }
+
+    /// Which database this is.
+    pub(super) async fn address(&self, settings: &Settings) -> Result<DatabaseAddress, String> {
+        let row = self.one("select current_setting('port')::int4, current_database()::text").await?;
+        // A server may keep its identifier from its users.
+        let query = "select system_identifier::text from pg_control_system()";
+        let system = self.one(query).await.ok().map(|row| row.get(0));
+        let host = settings.config.get_hosts().first().map_or(String::new(), |host| match host {
+            Host::Unix(directory) => directory.display().to_string(),
+            Host::Tcp(name) => name.clone(),
+        });
+        Ok(DatabaseAddress {
+            host,
+            port: row.get::<_, i32>(0).try_into().unwrap_or(0),
+            database: row.get(1),
+            system,
+        })
     }
 
     pub(super) async fn one(&self, query: &str) -> Result<Row, String> {
@@ -126,6 +148,7 @@ impl Server {
 
     /// A sample.
     pub(super) async fn sample(&self, settings: &Settings) -> Result<PostgresSample, String> {
+        let address = self.address(settings).await?;
         let row = self.one(INSTANCE).await?;
         let relations = tokio::time::timeout(LIMIT, self.client.query(RELATIONS, &[])).await;
         let relations = relations.map_err(|_| no_answer())?.map_err(|error| failed(&error))?;
@@ -138,6 +161,7 @@ impl Server {
             version: VERSION,
             at: row.get(0),
             full: false,
+            address: Some(address),
             server: row.get(1),
             epoch: row.get(2),
             page_bytes: row.get(3),

@@ -6,14 +6,14 @@ use tier0_advisor::advice::{Advice, Ranked, Verdict};
 use tier0_advisor::report::{NOT_MEASURED, Row, gb};
 use tier0_advisor::rules::Outcome;
 
-use crate::output::{align_right, rendered, table, wrapped};
+use crate::output::{align_right, escaped, escaped_lines, rendered, table, wrapped};
 
 /// Rows of what stays; the rest is in JSON.
 const STAYS_SHOWN: usize = 12;
 
 /// The advice as text.
 pub(super) fn text(advice: &Advice) -> String {
-    let mut text = format!("{}\n", wrapped(&advice.answer.join(" "), ""));
+    let mut text = format!("{}\n", wrapped(&escaped(&advice.answer.join(" ")), ""));
     let of = |chosen: bool| -> Vec<&Ranked> {
         advice.objects.iter().filter(|row| (row.verdict == Verdict::Flash) == chosen).collect()
     };
@@ -22,7 +22,7 @@ pub(super) fn text(advice: &Advice) -> String {
         let mut rows =
             table(&["to flash", "size", "I/O", "waits", "ms/IO", "gain", "interval", "per GB", "why"]);
         for row in chosen {
-            let row = Row::of(row);
+            let row = shown(row);
             let why = row.why.clone();
             rows.add_row([
                 row.name,
@@ -42,7 +42,7 @@ pub(super) fn text(advice: &Advice) -> String {
     if !stays.is_empty() {
         let mut rows = table(&["stays", "size", "I/O", "waits", "ms/IO", "why"]);
         for row in stays.iter().take(STAYS_SHOWN) {
-            let row = Row::of(row);
+            let row = shown(row);
             rows.add_row([row.name, row.size, row.ios, row.waits, row.ms, row.why]);
         }
         align_right(&mut rows, 1..5);
@@ -60,7 +60,14 @@ pub(super) fn text(advice: &Advice) -> String {
         let _ = writeln!(
             text,
             "\n{}",
-            wrapped(&format!("How much flash: of the waits, {}.", steps.join(", ")), "  ")
+            wrapped(
+                &format!(
+                    "How much flash: of the {} of data that may move (not the log, temporary or scanned data), {}.",
+                    if advice.steps[0].of_waits { "waits" } else { "I/Os" },
+                    steps.join(", ")
+                ),
+                "  "
+            )
         );
     } else {
         let _ = writeln!(text, "\nHow much flash: {NOT_MEASURED}; sizes with waits or I/Os are needed.");
@@ -68,7 +75,9 @@ pub(super) fn text(advice: &Advice) -> String {
     let mut list = |heading: &str, lines: &[String]| {
         if !lines.is_empty() {
             let _ = writeln!(text, "\n{heading}");
-            lines.iter().for_each(|line| _ = writeln!(text, "{}", wrapped(&format!("  - {line}"), "    ")));
+            lines.iter().for_each(|line| {
+                _ = writeln!(text, "{}", wrapped(&format!("  - {}", escaped(line)), "    "))
+            });
         }
     };
     list("Drives", &advice.sizing.words);
@@ -83,7 +92,13 @@ pub(super) fn text(advice: &Advice) -> String {
     list("Rules that are silent", &joined(&silent));
     list("Rules that lack a measurement (--html and --json say which)", &joined(&unknown));
     list("Notes", &advice.notes);
-    text
+    escaped_lines(&text)
+}
+
+/// A row whose names stay on its line.
+fn shown(row: &Ranked) -> Row {
+    let row = Row::of(row);
+    Row { name: escaped(&row.name), why: escaped(&row.why), ..row }
 }
 
 fn joined(names: &[&str]) -> Vec<String> {

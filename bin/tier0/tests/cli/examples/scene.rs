@@ -55,7 +55,8 @@ const DRIVE: &str =
     "[disk.mine]\nname = \"our own disk\"\ndescription = \"measured here\"\nbased_on = \"nl-7k2\"\n";
 
 /// Reports of databases.
-const REPORTS: [(&str, &str); 4] = [
+const REPORTS: [(&str, &str); 5] = [
+    ("now.toml", include_str!("../../../../../studies/advise-example/now.toml")),
     ("before.csv", include_str!("../../../../../studies/advise-example/before.csv")),
     ("after.csv", include_str!("../../../../../studies/advise-example/after.csv")),
     ("perfmon.csv", include_str!("../../../../../studies/advise-example/perfmon.csv")),
