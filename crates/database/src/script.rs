@@ -215,7 +215,7 @@ impl Script {
                 // Aligned, so that no read lies on two pieces; a small object is read whole.
                 let pages = (*pages).min(placed.pages.max(1));
                 let page = placed.first_page + random.below((placed.pages / pages).max(1)) * pages;
-                touches.push(Touch { page, kind: TouchKind::Stretch(pages), is_listed: false });
+                touches.push(Touch { page, kind: TouchKind::Stretch(pages), is_listed: false, hold: None });
             }
             Act::Scan { object, share } => {
                 let placed = &self.layout.objects[*object];
