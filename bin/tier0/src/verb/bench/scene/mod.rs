@@ -14,6 +14,7 @@ use clap::Args;
 use serde::Serialize;
 use tier0_bench::address::Address;
 use tier0_bench::check::{Checked, check};
+use tier0_bench::load::Load as LoadName;
 use tier0_bench::prepare::{PrepareOptions, Prepared, prepare};
 use tier0_bench::run::report::RunReport;
 use tier0_bench::run::run as run_load;
@@ -29,12 +30,13 @@ use self::place::Place;
 use super::load::Load;
 use super::run::Array;
 use super::scale::Size;
-use super::{check as check_verb, report};
+use super::{check as check_verb, page, report};
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::logging;
 use crate::output::{json, print};
 use crate::signals::Signals;
+use crate::verb::lab::check_writable;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,11 +44,13 @@ Examples:
       an array of four files, removed at the end
   tier0 bench scene ./scene --model sas-15k-146gb-sff --warehouses 2
       the same on four modelled disks that run in real time
+  tier0 bench scene ./scene --load decision-support --users 2 --html scan.html
+      streams of queries, with a page of charts
   tier0 bench scene ./scene --keep
       leave the directory: array, database and logs
 
 Needs root, nbdfuse (libnbd-bin), e2fsprogs, mount and PostgreSQL, and room for
-the drives: about 0.5 GB for each warehouse and 5 GB. The user postgres must be
+the drives: twice the database and 5 GB. The user postgres must be
 able to enter the directory. While it is measured, little memory is left for the
 page cache of the host, so that reads reach the array (--database-memory).";
 
@@ -55,6 +59,9 @@ const START_SECONDS_MAX: u32 = 60;
 /// Memory of PostgreSQL beside its buffers: its processes, of which each user has one, and some page cache.
 const MEMORY_MORE: ByteCount = ByteCount::mib(32);
 const MEMORY_OF_USER: ByteCount = ByteCount::mib(6);
+/// A session of brokerage has ten times as many plans; a query has workers, each with memory for sorts and hash tables.
+const MEMORY_OF_BROKERAGE_USER: ByteCount = ByteCount::mib(12);
+const MEMORY_OF_STREAM: ByteCount = ByteCount::mib(64);
 
 /// What to set up.
 #[derive(Args, Debug)]
@@ -85,13 +92,16 @@ pub(crate) struct Scene {
     /// Memory for pages of PostgreSQL (shared_buffers)
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     buffers: ByteCount,
-    /// Memory of PostgreSQL while it is measured, the page cache of its files included (a control group) [default: 32MiB and 6MiB
-    /// for each user more than --buffers]
+    /// Memory of PostgreSQL while it is measured, the page cache of its files included (a control group) [default: 32MiB, and 6MiB
+    /// for each user (brokerage 12MiB, decision-support 64MiB), more than --buffers]
     #[arg(long, value_name = "SIZE")]
     database_memory: Option<ByteCount>,
     /// Leave the directory at the end
     #[arg(long)]
     keep: bool,
+    /// Write the report of the run as one HTML page too, with charts over time
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -117,6 +127,7 @@ pub(crate) fn run(verb: &Scene, global: &Global) -> Result<(), Failure> {
             logging::say(text);
         }
     };
+    verb.html.as_deref().map_or(Ok(()), check_writable)?;
     let place = Place::prepare(verb)?;
     let watch = Watch { say: &say, is_over: &|| signals.raised() };
     let done = on_array(verb, &place, watch);
@@ -131,6 +142,7 @@ pub(crate) fn run(verb: &Scene, global: &Global) -> Result<(), Failure> {
         false => place.remove()?,
     }
     let outcome = done?;
+    verb.html.as_deref().map_or(Ok(()), |path| page::write(&outcome.run, path))?;
     let checked = check_verb::verdict(&outcome.check);
     let text = || format!("{}\n{}", report::text(&outcome.run), check_verb::text(&outcome.check));
     print(&if verb.json { json(&outcome) } else { text() })?;
@@ -208,9 +220,14 @@ fn measured(
     let array = Array::of(&place.array())?;
     let ask = || array.ask().map_err(|failure| failure.text().unwrap_or_default());
     let load = verb.load.options(None);
+    let of_user = match options.scale.load() {
+        LoadName::OrderEntry => MEMORY_OF_USER,
+        LoadName::Brokerage => MEMORY_OF_BROKERAGE_USER,
+        LoadName::DecisionSupport => MEMORY_OF_STREAM,
+    };
     let limit = verb
         .database_memory
-        .unwrap_or(ByteCount(verb.buffers.0 + MEMORY_MORE.0 + MEMORY_OF_USER.0 * u64::from(load.users)));
+        .unwrap_or(ByteCount(verb.buffers.0 + MEMORY_MORE.0 + of_user.0 * u64::from(load.users)));
     match memory.is_effective() {
         true => (watch.say)(&format!("PostgreSQL and its page cache get {limit} of memory")),
         false => (watch.say)("the page cache is not limited: this system has no control groups of memory"),

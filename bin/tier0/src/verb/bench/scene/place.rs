@@ -15,6 +15,9 @@ const SOCKET_PATH_MAX: usize = 107;
 const VOLUME_MORE_MIB: u64 = 2560;
 /// A warehouse, and what it grows in a run of minutes.
 const WAREHOUSE_MIB: u64 = 200;
+/// 1,000 customers of a brokerage without their trades, and a day of those.
+const UNIT_MIB: u64 = 700;
+const UNIT_DAY_MIB: u64 = 80;
 /// Scale factor 1 of decision support with its indexes, and what sorts put into files.
 const FACTOR_MIB: f64 = 3072.0;
 
@@ -100,6 +103,9 @@ impl Place {
 fn database_mib(scale: &Scale) -> u64 {
     match scale {
         Scale::Warehouses(count) => u64::from(*count) * WAREHOUSE_MIB,
+        Scale::Customers { customers, days } => {
+            u64::from(*customers) / 1000 * (UNIT_MIB + u64::from(*days) * UNIT_DAY_MIB)
+        }
         Scale::Factor(factor) => (factor * FACTOR_MIB).ceil() as u64,
     }
 }
