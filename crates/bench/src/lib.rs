@@ -6,6 +6,7 @@
 //! | [`address`] | where the database is, without its password in any text |
 //! | [`load`] | which loads there are, and what the shared parts ask of each |
 //! | [`order_entry`] | the load in the form of TPC-C: tables, rows, draws, the five transactions, the conditions that always hold |
+//! | [`brokerage`] | the load in the form of TPC-E: tables, rows, the ten transactions, the conditions that always hold |
 //! | [`decision_support`] | the load in the form of TPC-H: tables, rows, the twenty-two queries, the conditions that always hold |
 //! | [`prepare`](mod@prepare) | creates and loads the tables; goes on where an earlier load ended |
 //! | [`run`](mod@run) | users who run transactions for a time, and what they measured |
@@ -20,6 +21,7 @@
 //! The crate does not print, does not know arrays (its caller asks them), and does not predict.
 
 pub mod address;
+pub mod brokerage;
 pub mod check;
 pub mod counters;
 pub mod decision_support;

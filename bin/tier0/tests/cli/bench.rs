@@ -224,3 +224,52 @@ fn what_cannot_be_predicted_says_why() {
     refuse(&both, 2, &["--array", "--profile"]);
     assert!(succeed(&["bench", "predict", "--example"]).contains("[database]"));
 }
+
+/// Sizes belong to loads, and what is missing is said before any database is asked.
+#[test]
+fn sizes_of_another_load_are_refused() {
+    let prepare = |arguments: &[&str], words: &[&str]| {
+        let all = [&["bench", "prepare", "--dsn", "host=/nowhere"], arguments].concat();
+        refuse(&all, 2, words);
+    };
+    prepare(
+        &["--scale-factor", "1"],
+        &["--scale-factor is a size of decision-support", "--load decision-support"],
+    );
+    prepare(&["--load", "brokerage", "--warehouses", "1"], &["the load is brokerage"]);
+    prepare(&["--load", "brokerage"], &["--customers N"]);
+    prepare(&["--load", "brokerage", "--customers", "1500"], &["multiple of 1000"]);
+    prepare(&["--load", "brokerage", "--customers", "1000", "--days", "301"], &["1 to 300 days"]);
+    prepare(&["--load", "decision-support", "--scale-factor", "0"], &["0.01 to 1000"]);
+    prepare(&["--load", "tpcc"], &["order-entry, brokerage, decision-support"]);
+    let directory = directory();
+    let page = directory.path().join("none/run.html");
+    refuse(&["bench", "run", "--dsn", "host=/nowhere", "--html", text(&page)], 2, &["run.html"]);
+}
+
+/// Reports of other loads have no figures of order entry, and are compared by those that they have.
+#[test]
+fn reports_of_other_loads_are_compared() {
+    let directory = directory();
+    let at = directory.path();
+    let of = |name: &str, rate: f64| {
+        let mut scan = report("2026-01-01 00:00:00+00", 5.0);
+        scan["workload"] = json!("decision-support");
+        scan["scale"] = json!("scale factor 1");
+        scan["queries_per_hour"] = json!(rate);
+        let fields = scan.as_object_mut().expect("an object");
+        ["warehouses", "nopm", "districts_without_order"]
+            .iter()
+            .for_each(|field| drop(fields.remove(*field)));
+        document(at, name, &scan)
+    };
+    let (first, second) = (of("first.json", 100.0), of("second.json", 200.0));
+    let told = succeed(&["bench", "compare", text(&first), text(&second)]);
+    assert!(told.contains("queries per hour") && told.contains("2.000") && !told.contains("NOPM"), "{told}");
+    let orders = document(at, "orders.json", &report("2026-01-01 00:00:00+00", 5.0));
+    let told = succeed(&["bench", "compare", text(&orders), text(&first)]);
+    assert!(told.contains("load: order-entry and decision-support"), "{told}");
+    let (run, storage) = (file(at, "run.toml", RUN), document(at, "profile.json", &profile()));
+    let memory = ["bench", "predict", text(&run), "--profile", text(&storage), "--memory-run", text(&first)];
+    refuse(&memory, 2, &["first.json", "order-entry"]);
+}

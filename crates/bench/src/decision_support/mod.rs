@@ -18,3 +18,5 @@ pub(crate) mod queries;
 pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod script;
+
+pub use script::Queries;

@@ -62,7 +62,19 @@ impl Lines {
         self
     }
 
-    /// The same, which in one case of ten has [`ORIGINAL`] somewhere (clause 4.3.3.1).
+    /// So many random letters and digits, also more than there are random ones: they repeat.
+    pub(crate) fn text(&mut self, random: &mut Random, length: usize) -> &mut Lines {
+        let mut left = length;
+        while left > 0 {
+            let some = left.min(POOL_BYTES / 2);
+            self.cut(random, some, some);
+            left -= some;
+        }
+        self.bytes.push(b'\t');
+        self
+    }
+
+    /// The same as [`Lines::letters`], which in one case of ten has [`ORIGINAL`] somewhere (clause 4.3.3.1).
     pub(crate) fn data(&mut self, random: &mut Random, low: usize, high: usize) -> &mut Lines {
         let length = self.cut(random, low, high);
         if random.below(10) == 0 {

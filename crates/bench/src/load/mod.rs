@@ -24,13 +24,15 @@ use self::condition::Condition;
 pub use self::scale::Scale;
 use self::schema::Table;
 use crate::BenchError;
-use crate::{decision_support, order_entry};
+use crate::{brokerage, decision_support, order_entry};
 
 /// A load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// In the form of TPC-C.
     OrderEntry,
+    /// In the form of TPC-E.
+    Brokerage,
     /// In the form of TPC-H.
     DecisionSupport,
 }
@@ -55,12 +57,13 @@ pub(crate) struct Filled {
 
 impl Load {
     /// All of them.
-    pub const ALL: [Load; 2] = [Load::OrderEntry, Load::DecisionSupport];
+    pub const ALL: [Load; 3] = [Load::OrderEntry, Load::Brokerage, Load::DecisionSupport];
 
     /// Its name in options, reports and the database's own record.
     pub fn name(self) -> &'static str {
         match self {
             Load::OrderEntry => "order-entry",
+            Load::Brokerage => "brokerage",
             Load::DecisionSupport => "decision-support",
         }
     }
@@ -69,6 +72,7 @@ impl Load {
     pub fn title(self) -> &'static str {
         match self {
             Load::OrderEntry => "order entry",
+            Load::Brokerage => "brokerage",
             Load::DecisionSupport => "decision support",
         }
     }
@@ -77,6 +81,7 @@ impl Load {
     pub(crate) fn tables(self) -> &'static [Table] {
         match self {
             Load::OrderEntry => &order_entry::schema::TABLES,
+            Load::Brokerage => &brokerage::schema::TABLES,
             Load::DecisionSupport => &decision_support::schema::TABLES,
         }
     }
@@ -85,6 +90,7 @@ impl Load {
     pub(crate) fn beside_tables(self) -> &'static str {
         match self {
             Load::OrderEntry | Load::DecisionSupport => "",
+            Load::Brokerage => brokerage::schema::BESIDE,
         }
     }
 }
@@ -111,6 +117,7 @@ impl Scale {
     pub fn load(&self) -> Load {
         match self {
             Scale::Warehouses(_) => Load::OrderEntry,
+            Scale::Customers { .. } => Load::Brokerage,
             Scale::Factor(_) => Load::DecisionSupport,
         }
     }
@@ -119,6 +126,7 @@ impl Scale {
     pub(crate) fn pieces(&self) -> i32 {
         match self {
             Scale::Warehouses(count) => order_entry::rows::pieces(*count),
+            Scale::Customers { .. } => brokerage::rows::pieces(self.load_units()),
             Scale::Factor(factor) => decision_support::rows::pieces(*factor),
         }
     }
@@ -127,6 +135,10 @@ impl Scale {
     pub(crate) fn rows(&self, seed: u64) -> Result<Box<dyn Rows>, BenchError> {
         match self {
             Scale::Warehouses(_) => Ok(Box::new(order_entry::rows::OrderEntryRows::new(seed)?)),
+            Scale::Customers { days, .. } => {
+                let rows = brokerage::rows::BrokerageRows::new(seed, self.load_units(), u64::from(*days));
+                Ok(Box::new(rows))
+            }
             Scale::Factor(factor) => Ok(Box::new(decision_support::rows::DecisionSupportRows::new(*factor))),
         }
     }
@@ -134,6 +146,7 @@ impl Scale {
     /// A statement that is run once all rows and indexes are there.
     pub(crate) fn finish(&self) -> Option<String> {
         match self {
+            Scale::Customers { days, .. } => Some(brokerage::finish(self.load_units(), u64::from(*days))),
             Scale::Warehouses(_) | Scale::Factor(_) => None,
         }
     }
@@ -142,6 +155,7 @@ impl Scale {
     pub(crate) fn conditions(&self) -> Vec<Condition> {
         match self {
             Scale::Warehouses(_) => order_entry::conditions::all(),
+            Scale::Customers { .. } => brokerage::conditions::all(self.load_units()),
             Scale::Factor(factor) => decision_support::conditions::all(*factor),
         }
     }

@@ -37,6 +37,7 @@ use self::script::Script;
 use self::tally::{Second, Tally};
 use self::user::{Shared, User};
 use crate::address::Address;
+use crate::brokerage::script::Brokerage;
 use crate::counters::array::{ArraySample, ArrayUse};
 use crate::counters::database::{DatabaseSample, DatabaseUse};
 use crate::counters::processor::ProcessorSample;
@@ -79,6 +80,10 @@ pub fn run(
         match state.scale {
             Scale::Warehouses(count) => {
                 drive(place, OrderEntry::new(options, count)?, options, array, watch).await
+            }
+            Scale::Customers { days, .. } => {
+                let script = Brokerage::new(options, state.scale.load_units(), u64::from(days))?;
+                drive(place, script, options, array, watch).await
             }
             Scale::Factor(factor) => {
                 drive(place, DecisionSupport::new(options, factor), options, array, watch).await
@@ -343,6 +348,11 @@ fn line(load: Load, phase: &str, row: &Second, length: f64, all: u64) -> String 
             "NOPM {:>7.0}  commits/min {:>7.0}  p95 {p95:>9}",
             minute(row.headline),
             minute(row.commits)
+        ),
+        Load::Brokerage => format!(
+            "results/s {:>6.0}  commits/s {:>6.0}  p95 {p95:>9}",
+            minute(row.headline) / 60.0,
+            minute(row.commits) / 60.0
         ),
         Load::DecisionSupport => format!("{all} queries finished, {} of them now", row.commits),
     };

@@ -75,16 +75,16 @@ impl RunOptions {
     /// # Errors
     /// Something is asked for that the load does not have.
     pub(crate) fn check_for(&self, load: Load) -> Result<(), BenchError> {
-        use Load::{DecisionSupport, OrderEntry};
+        use Load::{Brokerage, DecisionSupport, OrderEntry};
         let has_think_time_of_specification = self.think == Think::Spec;
         let has_pauses = self.think != Think::None;
         let others: [(&str, bool, &[Load]); 8] = [
             ("--items", self.items.is_some(), &[OrderEntry]),
             ("--home", self.home.is_some(), &[OrderEntry]),
             ("--think spec", has_think_time_of_specification, &[OrderEntry]),
-            ("--mix", self.mix.is_some(), &[OrderEntry]),
-            ("--rate", self.rate.is_some(), &[OrderEntry]),
-            ("--ramp or --think", self.ramp.is_some() || has_pauses, &[OrderEntry]),
+            ("--mix", self.mix.is_some(), &[OrderEntry, Brokerage]),
+            ("--rate", self.rate.is_some(), &[OrderEntry, Brokerage]),
+            ("--ramp or --think", self.ramp.is_some() || has_pauses, &[OrderEntry, Brokerage]),
             ("--queries", self.queries.is_some(), &[DecisionSupport]),
             ("--one-pass", self.one_pass, &[DecisionSupport]),
         ];
@@ -103,7 +103,7 @@ impl RunOptions {
     pub(crate) fn ramp(&self, load: Load) -> Nanos {
         match load {
             Load::DecisionSupport => Nanos::ZERO,
-            Load::OrderEntry => self.ramp.unwrap_or(RAMP),
+            Load::OrderEntry | Load::Brokerage => self.ramp.unwrap_or(RAMP),
         }
     }
 

@@ -112,6 +112,9 @@ pub struct RunReport {
     /// Committed New-Orders per minute, of order entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nopm: Option<f64>,
+    /// Trade-Results per second, of brokerage. Ten times as many transactions run in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trade_results_per_second: Option<f64>,
     /// Finished queries per hour, of decision support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queries_per_hour: Option<f64>,
@@ -200,13 +203,15 @@ impl RunReport {
             started: made.started.clone(),
             warehouses: match made.scale {
                 Scale::Warehouses(count) => Some(count),
-                Scale::Factor(_) => None,
+                Scale::Customers { .. } | Scale::Factor(_) => None,
             },
             buffer_bytes: Some(made.buffer_bytes),
             settings: Settings::of(made.options, &made),
             seconds,
             ended_early: made.is_early,
             nopm: is_order_entry.then_some(headline as f64 / seconds * 60.0),
+            trade_results_per_second: (made.scale.load() == Load::Brokerage)
+                .then_some(headline as f64 / seconds),
             queries_per_hour: is_decision_support.then_some(commits as f64 / seconds * 3600.0),
             queries_by_stream: is_decision_support.then(|| made.by_user.clone()),
             queries_unfinished: is_decision_support.then_some(made.cancelled),

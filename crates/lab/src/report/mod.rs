@@ -11,6 +11,7 @@
 //! | `chart` | curves as inline SVG |
 //! | `curves` | which curves a study's charts show |
 //! | `curve_page` | a page of charts of any kind |
+//! | `figures_page` | a page of figures, charts and tables of any kind |
 //! | `ticks` | round numbers for axes |
 //! | `strip` | a value in its range, as a small inline SVG |
 //! | `matrix` | the grid as shaded tables |
@@ -26,6 +27,7 @@ mod cases;
 mod chart;
 mod curve_page;
 mod curves;
+mod figures_page;
 mod html;
 mod matrix;
 mod replay;
@@ -46,6 +48,7 @@ use crate::study::Study;
 
 pub use chart::{Chart, Series};
 pub use curve_page::curves_html;
+pub use figures_page::{Figures, FiguresTable, figures_html};
 pub use html::html;
 pub use replay::{ReplayTitle, replay_html};
 pub use sensitivity::sensitivity;

@@ -1,7 +1,7 @@
 //! The options that say what users do, shared by `bench run` and `bench scene`.
 
 use clap::{Args, ValueEnum};
-use tier0_bench::decision_support::script::Queries;
+use tier0_bench::decision_support::Queries;
 use tier0_bench::load::Load as LoadName;
 use tier0_bench::order_entry::draw::{Home, Items};
 use tier0_bench::run::options::{Isolation, Weights};

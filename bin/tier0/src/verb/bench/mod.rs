@@ -3,6 +3,7 @@
 mod check;
 mod compare;
 mod load;
+mod page;
 mod predict;
 mod prepare;
 mod report;

@@ -122,6 +122,12 @@ fn profile_of(path: &Path) -> Result<StorageProfile, Failure> {
 /// What a run in memory says of a transaction.
 fn memory_run(path: &Path) -> Result<MemoryRun, Failure> {
     let (report, shown) = (read_run(path)?, path.display());
+    if report.workload != "order-entry" {
+        return Err(Failure::Input(format!(
+            "{shown} is a run of {}; a prediction needs one of order-entry",
+            report.workload
+        )));
+    }
     let each = &report.per_transaction;
     // Without the array's counts those of the database are all that is known: the page cache may have served them.
     if let Some(reads) = each.array_reads.or(each.database_reads).filter(|reads| *reads > MEMORY_READS_MAX) {

@@ -16,6 +16,9 @@ Examples:
   tier0 bench prepare --dsn host=/run/postgresql --warehouses 100 --jobs 4
       through a unix socket, with four connections; the database has the
       user's name unless --dsn or PGDATABASE says otherwise
+  tier0 bench prepare --dsn postgres://localhost/trades --load brokerage \
+      --customers 1000
+      a brokerage database (in the form of TPC-E), about 1 GB
   tier0 bench prepare --dsn postgres://localhost/dss --load decision-support \
       --scale-factor 1
       a decision-support database (in the form of TPC-H), about 1.7 GB

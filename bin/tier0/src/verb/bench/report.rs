@@ -29,6 +29,11 @@ pub(super) fn text(report: &RunReport) -> String {
 }
 
 fn heading(report: &RunReport) -> String {
+    lines(report).iter().map(|line| wrapped(line, "  ")).collect::<Vec<_>>().join("\n")
+}
+
+/// What was run, and what came of it, a line each.
+pub(super) fn lines(report: &RunReport) -> Vec<String> {
     let settings = &report.settings;
     let rate = settings.rate.map_or(String::new(), |rate| format!(", {rate} transactions/s arrive"));
     let early = if report.ended_early { ", ended early" } else { "" };
@@ -59,8 +64,7 @@ fn heading(report: &RunReport) -> String {
         report.database
     );
     let rates = rates(report);
-    let lines = [what, rates, throughput(report), processor].into_iter().filter(|line| !line.is_empty());
-    lines.map(|line| wrapped(&line, "  ")).collect::<Vec<_>>().join("\n")
+    [what, rates, throughput(report), processor].into_iter().filter(|line| !line.is_empty()).collect()
 }
 
 /// What the load is measured by.
@@ -73,6 +77,13 @@ fn rates(report: &RunReport) -> String {
             thousands(per_hour),
             streams.join(", "),
             report.queries_unfinished.unwrap_or(0)
+        );
+    }
+    if let Some(rate) = report.trade_results_per_second {
+        let (commits, retries) = (figure(report.commits_per_minute / 60.0), report.retries);
+        return format!(
+            "{} trade results per second, {commits} commits per second in all, {retries} retries",
+            figure(rate)
         );
     }
     let own = report.nopm.map_or(String::new(), |nopm| {
@@ -104,7 +115,7 @@ pub(super) fn scale(report: &RunReport) -> String {
     }
 }
 
-fn transactions(report: &RunReport) -> Table {
+pub(super) fn transactions(report: &RunReport) -> Table {
     let response = |kind: &KindReport, of: fn(&Quantiles) -> f64| {
         kind.response_ms.as_ref().map_or("-".to_owned(), |response| figure(of(response)))
     };
@@ -154,7 +165,7 @@ fn transactions(report: &RunReport) -> Table {
 }
 
 /// Database and array, side by side.
-fn per_transaction(report: &RunReport) -> Table {
+pub(super) fn per_transaction(report: &RunReport) -> Table {
     let each = &report.per_transaction;
     let block = report.database_io.block_bytes as f64;
     let told = |value: Option<f64>| value.map_or(NOT_MEASURED.to_owned(), figure);
@@ -185,7 +196,7 @@ fn per_transaction(report: &RunReport) -> Table {
     rows
 }
 
-fn objects(report: &RunReport) -> Table {
+pub(super) fn objects(report: &RunReport) -> Table {
     let io = &report.database_io;
     let divisor = report.divisor.or(io.transactions).filter(|count| *count > 0);
     let mut rows = table(&[
@@ -231,7 +242,12 @@ fn objects(report: &RunReport) -> Table {
 }
 
 fn array(report: &RunReport) -> String {
-    let Some(io) = report.array_io.as_ref().filter(|io| !io.volumes.is_empty()) else { return String::new() };
+    volumes(report).map_or(String::new(), |rows| format!("array\n{}", rendered(&rows)))
+}
+
+/// The volumes of the array; none where it was not asked.
+pub(super) fn volumes(report: &RunReport) -> Option<Table> {
+    let io = report.array_io.as_ref().filter(|io| !io.volumes.is_empty())?;
     let mut rows = table(&[
         "volume",
         "reads/s",
@@ -257,11 +273,11 @@ fn array(report: &RunReport) -> String {
         ]);
     }
     align_right(&mut rows, 1..8);
-    format!("array\n{}", rendered(&rows))
+    Some(rows)
 }
 
 /// What figures are divided by.
-fn unit(report: &RunReport) -> &'static str {
+pub(super) fn unit(report: &RunReport) -> &'static str {
     if report.queries_per_hour.is_some() { "query" } else { "transaction" }
 }
 

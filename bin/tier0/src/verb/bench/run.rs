@@ -8,11 +8,12 @@ use tier0_api::{AdminReply, AdminRequest, IoReport};
 use tier0_bench::run::run as run_load;
 
 use super::load::Load;
-use super::{Database, report, watched};
+use super::{Database, page, report, watched};
 use crate::cli::Global;
 use crate::control::{Addressee, ask_socket, misunderstood};
 use crate::failure::Failure;
 use crate::output::{json, print};
+use crate::verb::lab::check_writable;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,6 +25,8 @@ Examples:
       arrival
   tier0 bench run --dsn postgres://localhost/dss --users 4 --one-pass
       decision support: four streams run all queries once
+  tier0 bench run --dsn postgres://localhost/bench --html run.html
+      with a page of charts and tables
   tier0 bench run --dsn postgres://localhost/bench --users 100 --think spec
       terminals of the specification, about 21 s for each transaction
 
@@ -46,6 +49,9 @@ pub(crate) struct Run {
     /// The array under the database: its array file or control socket
     #[arg(long, value_name = "ARRAY")]
     array: Option<PathBuf>,
+    /// Write the report as one HTML page too, with charts over time
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -60,6 +66,7 @@ pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
     if let Some(array) = &array {
         array.ask()?;
     }
+    verb.html.as_deref().map_or(Ok(()), check_writable)?;
     let ask = || match &array {
         Some(array) => array.ask().map_err(|failure| failure.text().unwrap_or_default()),
         None => Err("no array was named (--array)".to_owned()),
@@ -67,6 +74,7 @@ pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
     let ask: tier0_bench::run::AskArray<'_> = &ask;
     let (report, _) =
         watched(global, |watch| run_load(&address, &options, array.is_some().then_some(ask), watch))?;
+    verb.html.as_deref().map_or(Ok(()), |path| page::write(&report, path))?;
     print(&if verb.json { json(&report) } else { report::text(&report) })?;
     match report.ended_early {
         true => Err(Failure::Interrupted),

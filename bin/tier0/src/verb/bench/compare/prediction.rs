@@ -96,6 +96,7 @@ fn settings(predicted: &RunSettings, run: &RunReport) -> Vec<Setting> {
     // Reports of older versions do not tell the buffer.
     let buffer = run.buffer_bytes.unwrap_or(predicted.buffer_bytes);
     let all = [
+        ("load", "order-entry".to_owned(), run.workload.clone()),
         (
             "warehouses",
             predicted.warehouses.to_string(),

@@ -81,6 +81,9 @@ fn figures(first: &RunReport, second: &RunReport) -> Vec<Figure> {
     if first.nopm.is_some() || second.nopm.is_some() {
         add("NOPM".to_owned(), &|report| report.nopm);
     }
+    if first.trade_results_per_second.is_some() || second.trade_results_per_second.is_some() {
+        add("trade results per second".to_owned(), &|report| report.trade_results_per_second);
+    }
     if first.queries_per_hour.is_some() || second.queries_per_hour.is_some() {
         add("queries per hour".to_owned(), &|report| report.queries_per_hour);
     }

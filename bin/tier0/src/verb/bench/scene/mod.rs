@@ -4,6 +4,7 @@
 //! What was started is ended in the reverse order, whatever happened before, also after Ctrl-C. Every part runs in a process
 //! group of its own, so that the Ctrl-C of a terminal reaches this program alone.
 
+mod beside;
 mod place;
 
 use std::os::unix::process::CommandExt;
@@ -14,6 +15,7 @@ use clap::Args;
 use serde::Serialize;
 use tier0_bench::address::Address;
 use tier0_bench::check::{Checked, check};
+use tier0_bench::load::Load as LoadName;
 use tier0_bench::prepare::{PrepareOptions, Prepared, prepare};
 use tier0_bench::run::report::RunReport;
 use tier0_bench::run::run as run_load;
@@ -25,16 +27,18 @@ use tier0_programs::process::Running;
 use tier0_programs::{ProgramError, clock, tools};
 use tier0_units::ByteCount;
 
+use self::beside::{Beside, Phase};
 use self::place::Place;
 use super::load::Load;
 use super::run::Array;
 use super::scale::Size;
-use super::{check as check_verb, report};
+use super::{check as check_verb, page, report};
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::logging;
 use crate::output::{json, print};
 use crate::signals::Signals;
+use crate::verb::lab::check_writable;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,11 +46,16 @@ Examples:
       an array of four files, removed at the end
   tier0 bench scene ./scene --model sas-15k-146gb-sff --warehouses 2
       the same on four modelled disks that run in real time
+  tier0 bench scene ./scene --load decision-support --users 2 --html scan.html
+      streams of queries, with a page of charts
+  tier0 bench scene ./scene --beside decision-support --beside-limit 20
+      order entry alone, then beside streams of queries on a second volume, then
+      with that volume limited to 20 MB/s
   tier0 bench scene ./scene --keep
       leave the directory: array, database and logs
 
 Needs root, nbdfuse (libnbd-bin), e2fsprogs, mount and PostgreSQL, and room for
-the drives: about 0.5 GB for each warehouse and 5 GB. The user postgres must be
+the drives: twice the database and 5 GB. The user postgres must be
 able to enter the directory. While it is measured, little memory is left for the
 page cache of the host, so that reads reach the array (--database-memory).";
 
@@ -55,6 +64,11 @@ const START_SECONDS_MAX: u32 = 60;
 /// Memory of PostgreSQL beside its buffers: its processes, of which each user has one, and some page cache.
 const MEMORY_MORE: ByteCount = ByteCount::mib(32);
 const MEMORY_OF_USER: ByteCount = ByteCount::mib(6);
+/// A session of brokerage has ten times as many plans; a query has workers, each with memory for sorts and hash tables.
+const MEMORY_OF_BROKERAGE_USER: ByteCount = ByteCount::mib(12);
+const MEMORY_OF_STREAM: ByteCount = ByteCount::mib(64);
+/// The queries that run beside another load keep little.
+const MEMORY_OF_SCAN: ByteCount = ByteCount::mib(24);
 
 /// What to set up.
 #[derive(Args, Debug)]
@@ -85,13 +99,18 @@ pub(crate) struct Scene {
     /// Memory for pages of PostgreSQL (shared_buffers)
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     buffers: ByteCount,
-    /// Memory of PostgreSQL while it is measured, the page cache of its files included (a control group) [default: 32MiB and 6MiB
-    /// for each user more than --buffers]
+    /// Memory of PostgreSQL while it is measured, the page cache of its files included (a control group) [default: 32MiB, and 6MiB
+    /// for each user (brokerage 12MiB, decision-support 64MiB), more than --buffers]
     #[arg(long, value_name = "SIZE")]
     database_memory: Option<ByteCount>,
+    #[command(flatten)]
+    beside: Beside,
     /// Leave the directory at the end
     #[arg(long)]
     keep: bool,
+    /// Write the report of the run as one HTML page too, with charts over time
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -102,6 +121,9 @@ pub(crate) struct Scene {
 struct Outcome {
     prepared: Prepared,
     run: RunReport,
+    /// The same load again, beside streams.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<Phase>,
     check: Checked,
 }
 
@@ -117,6 +139,7 @@ pub(crate) fn run(verb: &Scene, global: &Global) -> Result<(), Failure> {
             logging::say(text);
         }
     };
+    verb.html.as_deref().map_or(Ok(()), check_writable)?;
     let place = Place::prepare(verb)?;
     let watch = Watch { say: &say, is_over: &|| signals.raised() };
     let done = on_array(verb, &place, watch);
@@ -131,8 +154,12 @@ pub(crate) fn run(verb: &Scene, global: &Global) -> Result<(), Failure> {
         false => place.remove()?,
     }
     let outcome = done?;
+    verb.html.as_deref().map_or(Ok(()), |path| page::write(&outcome.run, path))?;
     let checked = check_verb::verdict(&outcome.check);
-    let text = || format!("{}\n{}", report::text(&outcome.run), check_verb::text(&outcome.check));
+    let text = || {
+        let beside = beside::text(&outcome.run, &outcome.beside);
+        format!("{}\n{beside}{}", report::text(&outcome.run), check_verb::text(&outcome.check))
+    };
     print(&if verb.json { json(&outcome) } else { text() })?;
     match outcome.run.ended_early {
         true => Err(Failure::Interrupted),
@@ -165,16 +192,38 @@ fn on_volume(verb: &Scene, place: &Place, watch: Watch<'_>) -> Result<Outcome, F
     (watch.say)("making a file system on its volume, mounted at mnt");
     let uri = format!("nbd+unix:///lun0?socket={}", place.path("nbd.sock").display());
     let mounted = Mounted::past_the_page_cache(&place.directory, &uri, true)?;
-    let done = on_database(verb, place, &mounted, watch);
+    let done = match verb.beside.scale() {
+        None => on_database(verb, place, &mounted, None, watch),
+        Some(_) => on_second_volume(verb, place, &mounted, watch),
+    };
     ended(done, mounted.unmount(), "the file system")
 }
 
+/// With the volume of the streams mounted too.
+fn on_second_volume(
+    verb: &Scene,
+    place: &Place,
+    mounted: &Mounted,
+    watch: Watch<'_>,
+) -> Result<Outcome, Failure> {
+    let uri = format!("nbd+unix:///{}?socket={}", beside::VOLUME, place.path("nbd.sock").display());
+    let second = Mounted::past_the_page_cache(&place.path("beside"), &uri, true)?;
+    let done = on_database(verb, place, mounted, Some(&second), watch);
+    ended(done, second.unmount(), "the second file system")
+}
+
 /// With PostgreSQL running.
-fn on_database(verb: &Scene, place: &Place, mounted: &Mounted, watch: Watch<'_>) -> Result<Outcome, Failure> {
+fn on_database(
+    verb: &Scene,
+    place: &Place,
+    mounted: &Mounted,
+    second: Option<&Mounted>,
+    watch: Watch<'_>,
+) -> Result<Outcome, Failure> {
     (watch.say)("creating and starting a PostgreSQL cluster there");
     let cluster = Cluster::of(mounted.point(), &place.directory)?;
     cluster.create()?;
-    let sessions = verb.load.options(None).users + verb.jobs + 10;
+    let sessions = verb.load.options(None).users + verb.beside.streams() + verb.jobs + 10;
     let settings = [
         format!("shared_buffers={}kB", verb.buffers.0 >> 10),
         format!("max_connections={sessions}"),
@@ -187,7 +236,7 @@ fn on_database(verb: &Scene, place: &Place, mounted: &Mounted, watch: Watch<'_>)
     ];
     let memory = MemoryGroup::new()?;
     let server = memory.holding(|| cluster.start_with(&settings))?;
-    let done = measured(verb, place, &cluster, &memory, watch);
+    let done = measured(verb, place, &cluster, second, &memory, watch);
     // More memory than it had is free for its end.
     let unlimited = memory.limit(None);
     ended(done, unlimited.and(server.stop()), "PostgreSQL")
@@ -198,30 +247,51 @@ fn measured(
     verb: &Scene,
     place: &Place,
     cluster: &Cluster,
+    second: Option<&Mounted>,
     memory: &MemoryGroup,
     watch: Watch<'_>,
 ) -> Result<Outcome, Failure> {
-    let dsn = format!("host={} user=postgres dbname=postgres", cluster.socket().display());
-    let address = Address::resolve(Some(&dsn), |_| None)?;
+    let address = address(cluster)?;
     let options = PrepareOptions { scale: verb.size.scale(true)?, jobs: verb.jobs, seed: 1 };
     let prepared = prepare(&address, &options, watch)?;
     let array = Array::of(&place.array())?;
-    let ask = || array.ask().map_err(|failure| failure.text().unwrap_or_default());
+    let ask = beside::of_volume(&array, "lun0");
+    if let Some(second) = second {
+        verb.beside.prepare(cluster, second.point(), verb.jobs, watch)?;
+    }
     let load = verb.load.options(None);
-    let limit = verb
-        .database_memory
-        .unwrap_or(ByteCount(verb.buffers.0 + MEMORY_MORE.0 + MEMORY_OF_USER.0 * u64::from(load.users)));
+    let of_user = match options.scale.load() {
+        LoadName::OrderEntry => MEMORY_OF_USER,
+        LoadName::Brokerage => MEMORY_OF_BROKERAGE_USER,
+        LoadName::DecisionSupport => MEMORY_OF_STREAM,
+    };
+    let limit = verb.database_memory.unwrap_or(ByteCount(
+        verb.buffers.0
+            + MEMORY_MORE.0
+            + of_user.0 * u64::from(load.users)
+            + MEMORY_OF_SCAN.0 * u64::from(verb.beside.streams()),
+    ));
     match memory.is_effective() {
         true => (watch.say)(&format!("PostgreSQL and its page cache get {limit} of memory")),
         false => (watch.say)("the page cache is not limited: this system has no control groups of memory"),
     }
     memory.limit(Some(limit.0))?;
     let run = run_load(&address, &load, Some(&ask), watch)?;
+    let beside = match run.ended_early {
+        true => Vec::new(),
+        false => verb.beside.measure(place, cluster, &load, watch)?,
+    };
     memory.limit(None)?;
     // After an early end of the run, the check would end early too.
     let watch = if run.ended_early { Watch::none() } else { watch };
     let check = check(&address, None, watch)?;
-    Ok(Outcome { prepared, run, check })
+    Ok(Outcome { prepared, run, beside, check })
+}
+
+/// The database of the load.
+fn address(cluster: &Cluster) -> Result<Address, Failure> {
+    let dsn = format!("host={} user=postgres dbname=postgres", cluster.socket().display());
+    Ok(Address::resolve(Some(&dsn), |_| None)?)
 }
 
 /// What was done with something, and how that ended. What failed first is the cause.

@@ -15,6 +15,11 @@ const SOCKET_PATH_MAX: usize = 107;
 const VOLUME_MORE_MIB: u64 = 2560;
 /// A warehouse, and what it grows in a run of minutes.
 const WAREHOUSE_MIB: u64 = 200;
+/// 1,000 customers of a brokerage without their trades, and a day of those.
+const UNIT_MIB: u64 = 700;
+const UNIT_DAY_MIB: u64 = 80;
+/// Beside the streams' database: files of sorts, the file system's own.
+const SECOND_MORE_MIB: u64 = 512;
 /// Scale factor 1 of decision support with its indexes, and what sorts put into files.
 const FACTOR_MIB: f64 = 3072.0;
 
@@ -100,6 +105,9 @@ impl Place {
 fn database_mib(scale: &Scale) -> u64 {
     match scale {
         Scale::Warehouses(count) => u64::from(*count) * WAREHOUSE_MIB,
+        Scale::Customers { customers, days } => {
+            u64::from(*customers) / 1000 * (UNIT_MIB + u64::from(*days) * UNIT_DAY_MIB)
+        }
         Scale::Factor(factor) => (factor * FACTOR_MIB).ceil() as u64,
     }
 }
@@ -107,6 +115,8 @@ fn database_mib(scale: &Scale) -> u64 {
 /// The array file.
 fn array_text(verb: &Scene, directory: &Path) -> Result<String, Failure> {
     let volume_mib = database_mib(&verb.size.scale(true)?) + VOLUME_MORE_MIB;
+    // The second database's, which has no log.
+    let second_mib = verb.beside.scale().map(|scale| database_mib(&scale) + SECOND_MORE_MIB);
     let drives = u64::from(verb.drives);
     // The share of a drive that holds data of volumes.
     let data_drives = match verb.raid.as_str() {
@@ -120,7 +130,7 @@ fn array_text(verb: &Scene, directory: &Path) -> Result<String, Failure> {
         }
     };
     // Beside data: write log, metadata, spare chunklets.
-    let drive_mib = volume_mib / data_drives * 5 / 4 + 512;
+    let drive_mib = (volume_mib + second_mib.unwrap_or(0)) / data_drives * 5 / 4 + 512;
     let (model, size) = match &verb.model {
         None => (String::new(), format!("{drive_mib}MiB")),
         Some(id) => {
@@ -130,13 +140,16 @@ fn array_text(verb: &Scene, directory: &Path) -> Result<String, Failure> {
             (format!("model = {id:?}\n"), format!("{bytes}B"))
         }
     };
+    let second = second_mib.map_or(String::new(), |mib| {
+        format!("[[volume]]\nname = {:?}\nsize = \"{mib}MiB\"\n\n", super::beside::VOLUME)
+    });
     let path = |name: &str| directory.join(name).display().to_string();
     Ok(format!(
         "# Made by \"tier0 bench scene\".\n\
          [array]\nname = \"scene\"\ncores = 1\nmemory = \"{}\"\n\n\
          [[drive]]\nname = \"d{{n}}\"\ncount = {drives}\npath = {:?}\nsize = {size:?}\n{model}\n\
          [[pool]]\nname = \"pool0\"\nraid = {:?}\nset_size = {drives}\n\n\
-         [[volume]]\nname = \"lun0\"\nsize = \"{volume_mib}MiB\"\n\n\
+         [[volume]]\nname = \"lun0\"\nsize = \"{volume_mib}MiB\"\n\n{second}\
          [nbd]\nlisten = [{:?}]\n",
         verb.memory,
         path("d{n}.img"),
@@ -164,6 +177,7 @@ mod tests {
             (&["--warehouses", "10"][..], ""),
             (&["--raid", "raid5", "--drives", "5"], ""),
             (&["--raid", "raid6", "--model", "nl-7k2"], ""),
+            (&["--beside", "decision-support", "--beside-limit", "20"], ""),
             (&["--drives", "3"], "even number"),
             (&["--raid", "raid0"], "use raid10"),
             (&["--model", "floppy"], "floppy"),

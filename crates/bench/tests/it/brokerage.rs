@@ -1,0 +1,126 @@
+//! Brokerage: load, run, check, crash, check, damage, check.
+
+use std::time::Duration;
+
+use tier0_bench::address::Address;
+use tier0_bench::check::check;
+use tier0_bench::load::{Load, Scale};
+use tier0_bench::prepare::{PrepareOptions, prepare, remove};
+use tier0_bench::run::options::Isolation;
+use tier0_bench::run::report::RunReport;
+use tier0_bench::run::{RunOptions, Think, run};
+use tier0_bench::watch::Watch;
+use tier0_programs::clock::pause;
+use tier0_units::Nanos;
+
+use crate::server::Server;
+
+const LOAD: PrepareOptions =
+    PrepareOptions { scale: Scale::Customers { customers: 1000, days: 1 }, jobs: 2, seed: 1 };
+
+/// A change that breaks each condition.
+const DAMAGES: [(&str, &str); 12] = [
+    ("rows market-days", "delete from daily_market where symbol = 'S0000007' and day = '2015-01-05'"),
+    ("references", "update account set broker = 0 where id = 1"),
+    ("requests", "delete from trade_request where trade = (select max(trade) from trade_request)"),
+    (
+        "summaries",
+        "update holding_summary set quantity = quantity + 1 where account = 11 and symbol = (select min(symbol) from holding_summary where account = 11)",
+    ),
+    ("traded-shares", "update trade set quantity = quantity + 100 where id = 5"),
+    (
+        "holding-history",
+        "update holding set quantity = quantity + 1 where trade = (select max(trade) from holding)",
+    ),
+    ("trade-holdings", "delete from holding_history where trade = 9"),
+    ("brokers", "update broker set trades = trades + 1 where id = 2"),
+    ("balances", "update account set balance = balance + 1 where id = 2"),
+    ("settlements", "delete from settlement where trade = 3"),
+    (
+        "cash",
+        "update cash_transaction set amount = amount + 1 where trade = (select min(trade) from cash_transaction)",
+    ),
+    ("histories", "delete from trade_history where trade = 4 and status = 'DONE'"),
+];
+
+fn options(users: u32, seconds: u64) -> RunOptions {
+    RunOptions {
+        load: None,
+        users,
+        duration: Nanos::from_secs(seconds),
+        ramp: Some(Nanos::from_millis(500)),
+        rate: None,
+        think: Think::None,
+        items: None,
+        home: None,
+        mix: None,
+        queries: None,
+        one_pass: false,
+        isolation: Isolation::ReadCommitted,
+        seed: 1,
+    }
+}
+
+fn consistent(address: &Address) {
+    let checked = check(address, None, Watch::none()).expect("it can be checked");
+    let wrong: Vec<_> = checked.conditions.iter().filter(|one| one.wrong > 0).collect();
+    assert!(checked.is_consistent && wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn brokerage_is_loaded_run_and_checked_and_survives_a_crash() {
+    let Some(server) = Server::create("brokerage_is_loaded_run_and_checked_and_survives_a_crash") else {
+        return;
+    };
+    let postmaster = server.start();
+    let address = server.address("postgres");
+    let prepared = prepare(&address, &LOAD, Watch::none()).expect("loaded");
+    assert_eq!(prepared.scale, "1000 customers, 1 day of trades at first");
+    runs(&run(&address, &options(4, 5), None, Watch::none()).expect("it ran"));
+
+    // The server is killed in the middle of a run.
+    let of_users = address.clone();
+    let running =
+        std::thread::Builder::new().spawn(move || run(&of_users, &options(4, 30), None, Watch::none()));
+    pause(Duration::from_millis(1500));
+    postmaster.kill().expect("killed");
+    let error = running.expect("a thread").join().expect("no panic").expect_err("the server is gone");
+    assert!(error.to_string().contains("tier0 bench check"), "{error}");
+    let postmaster = server.start();
+    consistent(&address);
+
+    DAMAGES.iter().for_each(|(_, sql)| {
+        server.query(sql);
+    });
+    let checked = check(&address, None, Watch::none()).expect("it can be checked");
+    let planted: Vec<&str> = DAMAGES.iter().flat_map(|(names, _)| names.split(' ')).collect();
+    for one in &checked.conditions {
+        assert!(planted.contains(&one.name.as_str()), "no damage breaks {}", one.name);
+        assert!(one.wrong > 0 && one.first.is_some(), "{} does not find its damage: {one:?}", one.name);
+    }
+    assert_eq!(remove(&address).expect("removed"), Some(Load::Brokerage));
+    postmaster.stop().expect("in good order");
+}
+
+/// The mix is the published one, and rows are touched as often as the facts have it.
+fn runs(report: &RunReport) {
+    let of = |name: &str| report.transactions.iter().find(|own| own.kind == name).expect("it is there");
+    assert!(report.transactions.iter().all(|own| own.committed > 0), "{:#?}", report.transactions);
+    assert!(report.trade_results_per_second.is_some_and(|rate| rate > 0.0));
+    for (name, share) in
+        [("trade-order", 0.101), ("trade-result", 0.1), ("trade-status", 0.19), ("market-watch", 0.18)]
+    {
+        let measured = of(name).share;
+        assert!((measured - share).abs() < 0.04, "{name}: {measured} instead of {share}");
+    }
+    let results = of("trade-result").committed as f64 / of("trade-order").committed as f64;
+    assert!((0.75..1.05).contains(&results), "{results} results for an order");
+    let counted = report.database_io.transactions.expect("counted") as f64;
+    let object =
+        |name: &str| report.database_io.objects.iter().find(|object| object.name == name).expect(name);
+    let each = |count: Option<u64>| count.expect("counted") as f64 / counted;
+    assert!((0.07..0.13).contains(&each(object("settlement").inserted)), "{:?}", object("settlement"));
+    // 60 % of 18 % read 100 days of the market, 35 % ten; and 14 % read 12.
+    let days = each(object("daily_market").rows_read);
+    assert!((9.0..17.0).contains(&days), "{days}");
+}
