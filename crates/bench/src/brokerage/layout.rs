@@ -159,12 +159,8 @@ pub(crate) fn commission_rate(tier: u64, trade_type: usize, exchange: u64, quant
 
 /// Which of the four ranges of quantities one belongs to.
 fn quantity_range(quantity: i32) -> u64 {
-    match quantity {
-        ..=100 => 0,
-        ..=200 => 1,
-        ..=400 => 2,
-        _ => 3,
-    }
+    let within = QUANTITY_RANGES.iter().position(|(from, to)| (*from..=*to).contains(&quantity));
+    within.unwrap_or(0) as u64
 }
 
 /// The least and the most of each range of quantities.

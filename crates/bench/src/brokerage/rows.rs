@@ -283,7 +283,7 @@ impl BrokerageRows {
         let born = day(TRADES_BEGIN, 0).year() as i64 - between(random, 18, 90);
         let lines =
             self.lines.field(customer).field(tax_id(customer)).field("ACTV").field(&last).field(first);
-        let lines = lines.letters(random, 1, 1).field(if customer % 2 == 0 { "F" } else { "M" });
+        let lines = lines.letters(random, 1, 1).field(if customer.is_multiple_of(2) { "F" } else { "M" });
         let lines = lines.field(self.layout.tier(own)).field(format_args!("{born}-06-15")).field(address);
         for _ in 0..3 {
             let number = random.below(10_000_000_000);

@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn parameters_differ_from_stream_to_stream_and_repeat_by_seed() {
-        for place in 0..NAMES.len() {
+        for (place, name) in NAMES.iter().enumerate() {
             let of = |seed| {
                 (0..5).map(|stream| query(place, 1.0, &mut Random::new(seed, stream))).collect::<Vec<_>>()
             };
@@ -335,7 +335,7 @@ mod tests {
             let mut drawn = of(1);
             drawn.sort();
             drawn.dedup();
-            assert!(drawn.len() > 1, "{}", NAMES[place]);
+            assert!(drawn.len() > 1, "{name}");
             assert!(
                 drawn.iter().all(|sql| sql.matches('(').count() == sql.matches(')').count()),
                 "{drawn:?}"
