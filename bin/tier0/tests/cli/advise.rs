@@ -203,7 +203,7 @@ fn what_the_twin_lacks_is_named() {
         &[&base[..], &[&good, "--data-on", "nowhere"]].concat(),
         &["no volume \"nowhere\"", "data, log"],
     );
-    let huge = ["--cores", "16", "--flash", "900TB", "--array", &good];
+    let huge = ["--cores", "16", "--flash", "9000TB", "--array", &good];
     refused(&files, &huge, &["more than 960 mirrored drives", "--flash"]);
     // One sample has no time, and without Perfmon nothing has measured the processors.
     refused(&files[..1], &[&base[..], &[&good]].concat(), &["--cpu"]);
