@@ -191,7 +191,7 @@ fn what_the_twin_lacks_is_named() {
         &[&base[..], &[text(&plain)]].concat(),
         &["plain.toml", "45 of 46 drives have no model", "tier0 catalog list"],
     );
-    let small = array("small.toml", &now.replace("6TiB", "1TiB"));
+    let small = array("small.toml", &now.replace("2TiB", "1TiB"));
     refused(
         &files,
         &[&base[..], &[text(&small)]].concat(),
@@ -203,11 +203,11 @@ fn what_the_twin_lacks_is_named() {
         &[&base[..], &[&good, "--data-on", "nowhere"]].concat(),
         &["no volume \"nowhere\"", "data, log"],
     );
-    let huge = ["--cores", "16", "--flash", "900TB", "--array", &good];
+    let huge = ["--cores", "16", "--flash", "9000TB", "--array", &good];
     refused(&files, &huge, &["more than 960 mirrored drives", "--flash"]);
     // One sample has no time, and without Perfmon nothing has measured the processors.
     refused(&files[..1], &[&base[..], &[&good]].concat(), &["--cpu"]);
-    let flash = array("flash.toml", &now.replace("sas-10k-900gb-sff", "ssd-sata").replace("6TiB", "2TiB"));
+    let flash = array("flash.toml", &now.replace("sas-10k-900gb-sff", "ssd-sata"));
     refused(&files, &[&base[..], &[text(&flash)]].concat(), &["lies on flash already"]);
     // A fast group that is there has a size.
     let tiered = "count = 45\nmodel = \"sas-10k-900gb-sff\"\n[[drive]]\nname = \"ssd{n}\"\ncount = 2\nmodel = \"ssd-sata\"\n";

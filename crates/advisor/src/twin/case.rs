@@ -11,7 +11,7 @@ pub const CASE_BEGINS: &str = "# The load of the samples of a plan of \"tier0 ad
 const BUFFER_SHARE: f64 = 0.01;
 const BUFFER_MIB: [f64; 2] = [1.0, 64.0];
 /// The most I/Os that a case simulates, counted at the measured rate.
-const IOS_MAX: f64 = 400_000.0;
+const IOS_MAX: f64 = 100_000.0;
 /// A case is at least so long, in seconds.
 const SECONDS_MIN: f64 = 2.0;
 

@@ -55,7 +55,7 @@ pub(crate) struct Options {
     /// A tier0 that is built already [default: build it]
     #[arg(long, value_name = "PATH")]
     tier0: Option<PathBuf>,
-    /// Where to put the drives' files, sparse ones of 600 GB that take up to 10 GiB; not a tmpfs [default: the build's directory]
+    /// Where to put the drives' files, sparse ones of 600 GB, of the circle 1.5 TB, that take up to 10 GiB; not a tmpfs [default: the build's directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

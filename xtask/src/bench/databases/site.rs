@@ -17,10 +17,10 @@ use crate::server::{Address, Server, tier0};
 const DISK: &str = "sas-15k-146gb-sff";
 const DISKS: u32 = 4;
 /// The modelled flash drives of a tiered array.
-const FLASH: &str = "ssd-sata";
+const FLASH: &str = "ssd-sas-400gb";
 /// Room of the sparse files, more than the models have.
 const DISK_FILE: &str = "150GB";
-const FLASH_FILE: &str = "100GB";
+const FLASH_FILE: &str = "420GB";
 /// A warehouse and what it grows, PostgreSQL's log, the profiled file, the file system's own.
 const WAREHOUSE_MIB: u32 = 200;
 const VOLUME_MORE_MIB: u32 = 6144;

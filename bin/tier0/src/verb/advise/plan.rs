@@ -21,11 +21,10 @@ Examples:
       only the statements, for psql
   tier0 advise plan before.csv after.csv --flash 400GB --directory F:/fast
       files of SQL Server
-  tier0 advise plan shop.jsonl --flash 85GB --array now.toml \\
-    --next next.toml --simulated 2s > plan.json
+  tier0 advise plan shop.jsonl --flash 85GB --array now.toml --simulated 2s
       the plan simulated on the modelled array (leave --simulated out for an
       answer): the load of the samples as it is, and with the objects on flash;
-      next.toml is the array with the flash
+      --next next.toml writes the array with the flash
 
 Nothing is carried out: \"tier0 advise apply\" does that. The choice is an exact
 knapsack over the waits that the flash saves; the log and scanned objects stay,

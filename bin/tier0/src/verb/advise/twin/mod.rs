@@ -90,7 +90,11 @@ impl TwinOptions {
         check_room(&load, &array, &data).map_err(at)?;
         let wanted = Wanted {
             flash: plan.flash_bytes as u64,
-            used: plan.moves.iter().map(|one| (one.bytes as u64).next_multiple_of(1 << 20)).sum(),
+            used: plan
+                .moves
+                .iter()
+                .map(|one| (one.bytes as u64).next_multiple_of(1 << 20) + OBJECT_MORE)
+                .sum(),
             drive: &advice.drive.id,
             drive_bytes: advice.drive.bytes as u64,
             volume: &plan.tablespace,
@@ -225,6 +229,8 @@ fn check_models(array: &Description) -> Result<(), String> {
     }
 }
 
+/// What an object takes beyond its size: its last piece, and a piece for what is appended.
+const OBJECT_MORE: u64 = 3 << 20;
 /// The log's size in a case, and what pieces waste.
 const ROOM_MORE: f64 = 1.1e9;
 

@@ -32,7 +32,7 @@ const MORE_SETS: u64 = 8;
 pub(super) struct Wanted<'a> {
     /// How much of it there is to be.
     pub(super) flash: u64,
-    /// What the objects take, at most that.
+    /// What the objects take in whole pieces.
     pub(super) used: u64,
     /// The drive of the catalogue, for a new group.
     pub(super) drive: &'a str,
@@ -99,7 +99,7 @@ pub(super) fn next(array: &Description, wanted: &Wanted<'_>) -> Result<Next, Str
         }
         let mut next = now.clone();
         let words = format!("{} on the fast group {name_of:?}", ByteCount(whole_mib(wanted.flash)));
-        add_volume(&mut next, pool, &name_of, &name, wanted.flash);
+        add_volume(&mut next, pool, &name_of, &name, wanted.flash.max(wanted.used).min(free));
         layout(&next)?;
         return Ok(Next { now, next, volume: name, words });
     }
@@ -126,7 +126,7 @@ pub(super) fn next(array: &Description, wanted: &Wanted<'_>) -> Result<Next, Str
             wanted.drive,
             if sets == 1 { "a mirror" } else { "mirrors" }
         );
-        add_volume(&mut next, pool, &group_name, &name, wanted.flash.min(free));
+        add_volume(&mut next, pool, &group_name, &name, wanted.flash.max(wanted.used).min(free));
         layout(&next)?;
         return Ok(Next { now, next, volume: name, words });
     }
