@@ -352,7 +352,7 @@ impl Evidence {
             let bytes = |object: &&Object| {
                 object.counts.get(Counter::ReadBytes).or(object.counts.get(Counter::Reads)).unwrap_or(0.0)
             };
-            of.map(|object| bytes(object)).sum()
+            of.map(bytes).sum()
         };
         let (scans, others) = (read(true), read(false));
         scans > 0.0 && scans >= SCANNED * (scans + others)

@@ -10,9 +10,9 @@ impl Workload {
     /// that is found by its key, and grows with its table.
     pub fn with_primary_keys(mut self) -> Workload {
         let mut key_of = vec![None; self.objects.len()];
-        for table in 0..key_of.len() {
+        for (table, key_of) in key_of.iter_mut().enumerate() {
             let Some(key) = primary_key(&self.objects[table], table) else { continue };
-            key_of[table] = Some(self.objects.len());
+            *key_of = Some(self.objects.len());
             self.objects.push(key);
         }
         for transaction in &mut self.transactions {
