@@ -69,7 +69,7 @@ const READ_AHEAD_MAX: f64 = 1_048_576.0;
 
 /// What a case may set otherwise.
 const SETTINGS: &str = "fill, log_per_change, log_write, gather, checkpoint, checkpoint_spread, writes, read_ahead, \
-                        read_ahead_depth, scan_keeps, shared_scans, prefetch";
+                        read_ahead_depth, scan_keeps, shared_scans, prefetch, and with PostgreSQL page_images";
 
 /// An engine that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -206,6 +206,9 @@ impl Engine {
                 "scan_keeps" => &mut self.scan_keeps,
                 "shared_scans" => &mut self.shared_scans,
                 "prefetch" => &mut self.prefetch,
+                "page_images" if self.page_images.is_some() => {
+                    self.page_images.as_mut().expect("it is there")
+                }
                 _ => {
                     return Err((name.clone(), format!("is no setting of an engine; use one of {SETTINGS}")));
                 }

@@ -132,7 +132,8 @@ fn the_demo_predicts_what_flash_is_worth_to_a_database() {
     let names: Vec<&str> = cases.iter().filter_map(|case| case["name"].as_str()).collect();
     assert_eq!(names, ["now", "read cache on the SSDs", "tier, after 50 s", "all on SSDs"]);
     let over = |case: usize| cases[case]["over_now"].as_f64().expect("a figure");
-    assert!(over(1) > 1.2 && over(2) > 1.2 && over(3) > over(1).max(over(2)), "{cases:?}");
+    // With the tier, what is hot has the SSDs, and the log the disks beside them.
+    assert!(over(1) > 1.2 && over(2) > 1.2 && over(3) > 0.9 * over(1).max(over(2)), "{cases:?}");
 }
 
 #[test]
