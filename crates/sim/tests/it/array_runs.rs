@@ -27,7 +27,7 @@ const MISHAP_SEEDS: Range<u64> = 0..24;
 /// Seeds with incidents that must be clean.
 const INCIDENT_SEEDS: Range<u64> = 0..24;
 /// Seeds with ordeals that must be clean.
-const ORDEAL_SEEDS: Range<u64> = 80..104;
+const ORDEAL_SEEDS: Range<u64> = 80..128;
 /// Seeds of users who come through NBD that must be clean.
 const NETWORK_SEEDS: Range<u64> = 0..20;
 /// The seed whose growing pool is crashed: it restripes and makes and deletes volumes meanwhile.
