@@ -209,7 +209,7 @@ fn what_the_twin_lacks_is_named() {
     refused(&files[..1], &[&base[..], &[&good]].concat(), &["--cpu"]);
     let flash = array("flash.toml", &now.replace("sas-10k-900gb-sff", "ssd-sata"));
     refused(&files, &[&base[..], &[text(&flash)]].concat(), &["lies on flash already"]);
-    // A fast group that is there has a size.
+    // The size of an existing fast group is the limit.
     let tiered = "count = 45\nmodel = \"sas-10k-900gb-sff\"\n[[drive]]\nname = \"ssd{n}\"\ncount = 2\nmodel = \"ssd-sata\"\n";
     let groups = "[[pool.group]]\nname = \"disks\"\ndrives = [\"disk*\"]\nraid = \"raid5\"\nset_size = 5\n\
                   [[pool.group]]\nname = \"fast\"\ndrives = [\"ssd*\"]\nraid = \"raid1\"\nset_size = 2\n";

@@ -9,7 +9,7 @@
 //! The case has the same closed network as mean value analysis ([`crate::gain`]), but its storage is the engine on modelled drives,
 //! where each I/O has a place.
 //!
-//! What it does not do: it simulates nothing and reads no array file; the caller does both.
+//! It does not simulate and does not read array files; the caller does both.
 
 mod case;
 mod judge;

@@ -1,8 +1,8 @@
 //! The initial trades of a load unit, one after the other, with everything that each changes.
 //!
 //! Trades come evenly over the days. Each is of any account and one of its securities; half of them buy. It is the same that the
-//! transactions do, so that the conditions hold from the first moment on. A table's rows are written while all trades are made
-//! anew: making them takes less time than sending their rows.
+//! transactions do, so that the conditions hold from the first moment on. For each table all trades are made
+//! again, which takes less time than sending the table's rows.
 
 use std::collections::VecDeque;
 

@@ -2,18 +2,15 @@
 
 use std::time::Duration;
 
-use tier0_bench::address::Address;
-use tier0_bench::check::check;
 use tier0_bench::load::{Load, Scale};
 use tier0_bench::prepare::{PrepareOptions, prepare, remove};
-use tier0_bench::run::options::Isolation;
 use tier0_bench::run::report::RunReport;
-use tier0_bench::run::{RunOptions, Think, run};
+use tier0_bench::run::run;
 use tier0_bench::watch::Watch;
 use tier0_programs::clock::pause;
-use tier0_units::Nanos;
 
 use crate::server::Server;
+use crate::shared::{consistent, every_damage_is_found, options};
 
 const LOAD: PrepareOptions =
     PrepareOptions { scale: Scale::Customers { customers: 1000, days: 1 }, jobs: 2, seed: 1 };
@@ -43,30 +40,6 @@ const DAMAGES: [(&str, &str); 12] = [
     ("histories", "delete from trade_history where trade = 4 and status = 'DONE'"),
 ];
 
-fn options(users: u32, seconds: u64) -> RunOptions {
-    RunOptions {
-        load: None,
-        users,
-        duration: Nanos::from_secs(seconds),
-        ramp: Some(Nanos::from_millis(500)),
-        rate: None,
-        think: Think::None,
-        items: None,
-        home: None,
-        mix: None,
-        queries: None,
-        one_pass: false,
-        isolation: Isolation::ReadCommitted,
-        seed: 1,
-    }
-}
-
-fn consistent(address: &Address) {
-    let checked = check(address, None, Watch::none()).expect("it can be checked");
-    let wrong: Vec<_> = checked.conditions.iter().filter(|one| one.wrong > 0).collect();
-    assert!(checked.is_consistent && wrong.is_empty(), "{wrong:#?}");
-}
-
 #[test]
 fn brokerage_is_loaded_run_and_checked_and_survives_a_crash() {
     let Some(server) = Server::create("brokerage_is_loaded_run_and_checked_and_survives_a_crash") else {
@@ -87,17 +60,12 @@ fn brokerage_is_loaded_run_and_checked_and_survives_a_crash() {
     let error = running.expect("a thread").join().expect("no panic").expect_err("the server is gone");
     assert!(error.to_string().contains("tier0 bench check"), "{error}");
     let postmaster = server.start();
-    consistent(&address);
+    consistent(&address, None);
 
     DAMAGES.iter().for_each(|(_, sql)| {
         server.query(sql);
     });
-    let checked = check(&address, None, Watch::none()).expect("it can be checked");
-    let planted: Vec<&str> = DAMAGES.iter().flat_map(|(names, _)| names.split(' ')).collect();
-    for one in &checked.conditions {
-        assert!(planted.contains(&one.name.as_str()), "no damage breaks {}", one.name);
-        assert!(one.wrong > 0 && one.first.is_some(), "{} does not find its damage: {one:?}", one.name);
-    }
+    every_damage_is_found(&address, &DAMAGES);
     assert_eq!(remove(&address).expect("removed"), Some(Load::Brokerage));
     postmaster.stop().expect("in good order");
 }

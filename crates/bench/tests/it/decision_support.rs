@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use tier0_bench::BenchError;
 use tier0_bench::address::Address;
-use tier0_bench::check::{Checked, check};
 use tier0_bench::load::{Load, Scale};
 use tier0_bench::prepare::{PrepareOptions, prepare, remove};
-use tier0_bench::run::options::Isolation;
-use tier0_bench::run::{RunOptions, Think, run};
+use tier0_bench::run::{RunOptions, run};
 use tier0_bench::watch::Watch;
 use tier0_programs::clock::{pause, wall_s};
-use tier0_units::Nanos;
 
 use crate::server::Server;
+use crate::shared::{self, consistent, every_damage_is_found};
 
 const LOAD: PrepareOptions = PrepareOptions { scale: Scale::Factor(0.01), jobs: 2, seed: 1 };
 
@@ -37,29 +35,9 @@ const DAMAGES: [(&str, &str); 10] = [
     ("dates", "update lineitem set l_receiptdate = l_shipdate where l_orderkey = 6"),
 ];
 
+/// Streams begin all together.
 fn options(users: u32, seconds: u64) -> RunOptions {
-    RunOptions {
-        load: None,
-        users,
-        duration: Nanos::from_secs(seconds),
-        ramp: None,
-        rate: None,
-        think: Think::None,
-        items: None,
-        home: None,
-        mix: None,
-        queries: None,
-        one_pass: false,
-        isolation: Isolation::ReadCommitted,
-        seed: 1,
-    }
-}
-
-fn consistent(address: &Address) -> Checked {
-    let checked = check(address, Some(Load::DecisionSupport), Watch::none()).expect("it can be checked");
-    let wrong: Vec<_> = checked.conditions.iter().filter(|one| one.wrong > 0).collect();
-    assert!(checked.is_consistent && wrong.is_empty(), "{wrong:#?}");
-    checked
+    RunOptions { ramp: None, ..shared::options(users, seconds) }
 }
 
 #[test]
@@ -71,7 +49,7 @@ fn decision_support_is_loaded_run_and_checked_and_survives_a_crash() {
     let postmaster = server.start();
     let address = server.address("postgres");
     loads(&address);
-    consistent(&address);
+    consistent(&address, Some(Load::DecisionSupport));
     refusals(&address);
     passes(&address);
     ends_in_the_middle(&address);
@@ -84,17 +62,13 @@ fn decision_support_is_loaded_run_and_checked_and_survives_a_crash() {
     let error = running.expect("a thread").join().expect("no panic").expect_err("the server is gone");
     assert!(error.to_string().contains("tier0 bench check"), "{error}");
     let postmaster = server.start();
-    consistent(&address);
+    consistent(&address, Some(Load::DecisionSupport));
 
     DAMAGES.iter().filter(|(_, sql)| !sql.is_empty()).for_each(|(_, sql)| {
         server.query(sql);
     });
-    let checked = check(&address, None, Watch::none()).expect("it can be checked");
+    let checked = every_damage_is_found(&address, &DAMAGES);
     assert_eq!(checked.conditions.len(), DAMAGES.len());
-    for one in &checked.conditions {
-        assert!(DAMAGES.iter().any(|(name, _)| *name == one.name), "no damage breaks {}", one.name);
-        assert!(one.wrong > 0 && one.first.is_some(), "{} does not find its damage: {one:?}", one.name);
-    }
     assert_eq!(remove(&address).expect("removed"), Some(Load::DecisionSupport));
     postmaster.stop().expect("in good order");
 }

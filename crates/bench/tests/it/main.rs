@@ -3,4 +3,5 @@
 mod brokerage;
 mod decision_support;
 mod server;
+mod shared;
 mod story;

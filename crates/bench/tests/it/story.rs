@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use tier0_bench::BenchError;
 use tier0_bench::address::Address;
-use tier0_bench::check::{Checked, check};
+use tier0_bench::check::check;
 use tier0_bench::load::{Load, Scale};
 use tier0_bench::prepare::{PrepareOptions, prepare, remove};
 use tier0_bench::run::options::Isolation;
-use tier0_bench::run::{RunOptions, Think, run};
+use tier0_bench::run::{RunOptions, run};
 use tier0_bench::watch::Watch;
 use tier0_programs::clock::{pause, wall_s};
 use tier0_units::Nanos;
 
 use crate::server::Server;
+use crate::shared::{consistent, every_damage_is_found, options};
 
 /// A change that breaks each of the conditions, in a district of its own where it can.
 const DAMAGES: [(&str, &str); 14] = [
@@ -45,32 +46,7 @@ const DAMAGES: [(&str, &str); 14] = [
     ("stock-quantity", "update stock set s_ytd = s_ytd + 1 where s_i_id = 2"),
 ];
 
-fn options(users: u32, seconds: u64) -> RunOptions {
-    RunOptions {
-        load: None,
-        users,
-        duration: Nanos::from_secs(seconds),
-        ramp: Some(Nanos::from_millis(500)),
-        rate: None,
-        think: Think::None,
-        items: None,
-        home: None,
-        mix: None,
-        queries: None,
-        one_pass: false,
-        isolation: Isolation::ReadCommitted,
-        seed: 1,
-    }
-}
-
 const LOAD: PrepareOptions = PrepareOptions { scale: Scale::Warehouses(1), jobs: 2, seed: 5 };
-
-fn consistent(address: &Address) -> Checked {
-    let checked = check(address, None, Watch::none()).expect("it can be checked");
-    let wrong: Vec<_> = checked.conditions.iter().filter(|one| one.wrong > 0).collect();
-    assert!(checked.is_consistent && wrong.is_empty(), "{wrong:#?}");
-    checked
-}
 
 #[test]
 fn order_entry_is_loaded_run_and_checked_and_survives_a_crash() {
@@ -97,7 +73,7 @@ fn order_entry_is_loaded_run_and_checked_and_survives_a_crash() {
     assert!(words.contains("transaction") && words.contains("tier0 bench check"), "{words}");
     let postmaster = server.start();
 
-    consistent(&address);
+    consistent(&address, None);
 
     damages(&server, &address);
     assert_eq!(remove(&address).expect("removed"), Some(Load::OrderEntry));
@@ -199,7 +175,7 @@ fn refused_transactions_are_repeated(address: &Address) {
     let payment = report.transactions.iter().find(|own| own.kind == "payment").expect("it is there");
     assert!(payment.serialization_failures > 0 && payment.committed > 0, "{payment:?}");
     assert_eq!(report.retries, payment.serialization_failures + payment.deadlocks);
-    consistent(address);
+    consistent(address, None);
 }
 
 /// Every condition finds what breaks it.
@@ -207,13 +183,7 @@ fn damages(server: &Server, address: &Address) {
     for (_, sql) in DAMAGES {
         server.query(sql);
     }
-    let checked = check(address, None, Watch::none()).expect("it can be checked");
-    assert!(!checked.is_consistent);
-    let planted: Vec<&str> = DAMAGES.iter().flat_map(|(names, _)| names.split(' ')).collect();
-    for one in &checked.conditions {
-        assert!(planted.contains(&one.name.as_str()), "no damage breaks {}", one.name);
-        assert!(one.wrong > 0 && one.first.is_some(), "{} does not find its damage: {one:?}", one.name);
-    }
+    let checked = every_damage_is_found(address, &DAMAGES);
     let of =
         |name: &str| checked.conditions.iter().find(|one| one.name == name).and_then(|one| one.first.clone());
     let first = of("district-history").expect("it is broken");

@@ -189,7 +189,7 @@ impl TwinOptions {
     }
 }
 
-/// A file that is there already must be one that an earlier plan wrote.
+/// Refuses to overwrite a file that no earlier plan has written.
 fn check_own(path: &Path, begins: &str) -> Result<(), Failure> {
     let is_own = match std::fs::read_to_string(path) {
         Ok(text) => text.starts_with(begins),
