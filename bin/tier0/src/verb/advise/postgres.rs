@@ -6,9 +6,11 @@ use tier0_advisor::samples::{DatabaseAddress, DatabaseCounters, MARK, PostgresSa
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls, Row};
 
-use super::processors::processors;
+use super::processors::{processors, server_ms};
 use crate::failure::Failure;
 
+/// How the kernel names the server's processes.
+const PROGRAM: &str = "postgres";
 /// How long a connection and a sample may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 /// The versions whose views are known: 14 brought active times and the view of the log, 17 moved the counters of checkpoints.
@@ -26,7 +28,8 @@ const INSTANCE: &str = "
          (d.xact_commit + d.xact_rollback)::float8, d.blks_hit::float8, d.blks_read::float8,
          d.blk_read_time, d.blk_write_time, d.active_time,
          (b.buffers_checkpoint + b.buffers_clean + b.buffers_backend)::float8,
-         w.wal_write::float8, w.wal_bytes::float8, w.wal_write_time + w.wal_sync_time
+         w.wal_write::float8, w.wal_bytes::float8, w.wal_write_time + w.wal_sync_time,
+         pg_backend_pid()
     from pg_stat_database d, pg_stat_bgwriter b, pg_stat_wal w
    where d.datname = current_database()";
 
@@ -182,6 +185,7 @@ impl Server {
                 log_ms: figure(16).filter(|_| has_log_times),
             },
             relations,
+            processor_ms: settings.is_local.then(|| server_ms(row.get(17), PROGRAM)).flatten(),
             host: settings.is_local.then(processors).flatten(),
             volumes: Vec::new(),
         })
