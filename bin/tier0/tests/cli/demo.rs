@@ -225,6 +225,7 @@ fn a_demo_takes_time() {
     let place = directory.path().join("demo");
     refuse(&["demo", "--time", "0s", "--dir", text(&place)], 2, &["--time", "use a longer one"]);
     assert!(!place.exists());
-    let shown = json(&once("1ms", &["--no-predictions", "--no-caches", "--no-tier", "--no-database"], &place));
+    let shown =
+        json(&once("1ms", &["--no-predictions", "--no-caches", "--no-tier", "--no-database"], &place));
     assert!(shown["measured"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0), "{shown}");
 }
