@@ -6,6 +6,7 @@ mod collect;
 mod example;
 mod extents;
 mod input;
+mod interrupt;
 mod pinning;
 mod plan;
 mod postgres;

@@ -9,6 +9,8 @@ use tokio_postgres::{Client, Config, NoTls, Row};
 use super::processors::{processors, server_ms};
 use crate::failure::Failure;
 
+/// How long the answer to a cancellation may take.
+const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 /// How the kernel names the server's processes.
 const PROGRAM: &str = "postgres";
 /// How long a connection and a sample may take.
@@ -91,6 +93,11 @@ impl Settings {
         });
         Ok(Settings { config, is_local })
     }
+
+    /// Whether the server is on this host, as far as its address tells.
+    pub(super) fn is_local(&self) -> bool {
+        self.is_local
+    }
 }
 
 /// A connection.
@@ -142,6 +149,14 @@ impl Server {
             database: row.get(1),
             system,
         })
+    }
+
+    /// Has the server cancel the statement that it carries out, and waits for its answer, for a while.
+    pub(super) async fn cancel(&self) {
+        let cancelled = self.client.cancel_token();
+        drop(tokio::time::timeout(CANCEL_LIMIT, cancelled.cancel_query(NoTls)).await);
+        // A statement that follows is answered after the cancelled one.
+        drop(tokio::time::timeout(CANCEL_LIMIT, self.client.batch_execute("")).await);
     }
 
     pub(super) async fn one(&self, query: &str) -> Result<Row, String> {
