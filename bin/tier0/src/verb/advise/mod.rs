@@ -9,6 +9,7 @@ mod input;
 mod pinning;
 mod plan;
 mod postgres;
+mod postgres_views;
 mod processors;
 mod relations;
 mod text;
