@@ -123,11 +123,11 @@ impl Instance {
         pairs.filter_map(|(now, then)| Some(((*now)?, (*then)?))).any(|(now, then)| now < then)
     }
 
-    /// What was counted since an earlier value.
+    /// What was counted since an earlier value. A counter that fell began again.
     #[must_use]
     pub fn since(mut self, mut earlier: Instance) -> Instance {
         for (now, then) in self.fields().into_iter().zip(earlier.fields()) {
-            *now = now.zip(*then).map(|(now, then)| (now - then).max(0.0));
+            *now = now.zip(*then).map(|(now, then)| if now < then { now } else { now - then });
         }
         self
     }
