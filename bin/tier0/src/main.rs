@@ -28,6 +28,7 @@ mod serving;
 mod signals;
 mod sockets;
 mod target;
+mod text_file;
 mod troubles;
 mod twin;
 mod unwritten;

@@ -38,6 +38,9 @@ pub struct PostgresSample {
     pub database: DatabaseCounters,
     /// Counters of relations.
     pub relations: Vec<Relation>,
+    /// Milliseconds of processor time of the server's processes, where they can be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_ms: Option<f64>,
     /// The host, where the server runs on this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostCounters>,

@@ -103,7 +103,7 @@ fn the_demo_shows_what_each_cache_answers() {
     refuse(&again, 2, &["caches", "something else than a demo"]);
 }
 
-/// What it shows of the tier is simulated: the same rows each time, and faster as extents move.
+/// What it shows of the tier is simulated: faster as extents move.
 #[test]
 fn the_demo_shows_hot_extents_that_move_to_flash() {
     let directory = directory();
@@ -119,8 +119,6 @@ fn the_demo_shows_hot_extents_that_move_to_flash() {
     assert!(figure(last, "read_ns_mean") * 3.0 < figure(first, "read_ns_mean"), "{first} {last}");
     let told = succeed(&arguments);
     assert!(told.contains("tier0 volume set array.toml lun0 place=auto"), "{told}");
-    let same = json(&arguments);
-    assert_eq!(same["tier"], shown["tier"], "virtual time depends on nothing");
 }
 
 #[test]
@@ -141,7 +139,7 @@ fn ctrl_c_in_the_middle_of_the_caches_leaves_nothing_behind() {
     let directory = directory();
     let mut command = tier0();
     command
-        .args(["demo", "--time", "2s", "--no-predictions"])
+        .args(["demo", "--time", "2s", "--no-predictions", "--no-tier", "--no-database"])
         .env("TMPDIR", directory.path())
         .stdout(Stdio::piped());
     let mut demo = Background::of(command);
@@ -227,8 +225,7 @@ fn a_demo_takes_time() {
     let place = directory.path().join("demo");
     refuse(&["demo", "--time", "0s", "--dir", text(&place)], 2, &["--time", "use a longer one"]);
     assert!(!place.exists());
-    let shown = json(&once("1ms", &["--no-caches", "--no-tier", "--no-database"], &place));
-    for drive in shown["predicted"].as_array().expect("predictions") {
-        assert!(drive["report"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0), "{drive}");
-    }
+    let shown =
+        json(&once("1ms", &["--no-predictions", "--no-caches", "--no-tier", "--no-database"], &place));
+    assert!(shown["measured"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0), "{shown}");
 }

@@ -11,6 +11,8 @@ const LIMITS: f64 = 0.5;
 const FULL: f64 = 0.95;
 /// From here on processors queue.
 const BUSY: f64 = 0.8;
+/// Where the database takes less than this part of the busy processors, other work is named.
+const OWN: f64 = 0.8;
 /// Gains below are not worth a sentence of hope.
 const WORTH: f64 = 0.02;
 
@@ -33,6 +35,12 @@ pub(super) fn answer(
 fn limits_now(case: &Case<'_>, findings: &[Finding]) -> String {
     let busy = case.evidence.host.busy;
     match (&case.model, busy) {
+        (Some(model), Some(busy)) if busy >= FULL && model.computing < OWN * model.busy * model.cores => format!(
+            "Processors limit, not storage: they are {} busy, of which the database takes {}; if the other work on this host is not for the \
+             database, move it away and measure again.",
+            percent(busy),
+            percent(model.computing / model.cores)
+        ),
         (_, Some(busy)) if busy >= FULL => {
             format!("Processors limit, not storage: they are {} busy.", percent(busy))
         }

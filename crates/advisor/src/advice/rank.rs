@@ -156,9 +156,7 @@ pub(super) fn rank(case: &Case<'_>, question: &Question) -> (Vec<Ranked>, Chosen
         io_share: sum(|row| row.io_share),
         gain: total,
         gain_of_all: all,
-        busy_then: total
-            .zip(case.evidence.host.busy)
-            .map(|(gain, busy)| (busy * (1.0 + gain.expected)).min(1.0)),
+        busy_then: total.zip(case.model.as_ref()).map(|(gain, model)| model.busy_after(gain.expected)),
         storage_share_then: total.zip(case.model.as_ref()).map(|(_, model)| left(model, &chosen_at, &places)),
     };
     let order = |row: &Ranked| match row.verdict {
@@ -285,5 +283,5 @@ fn left(model: &Model, moved: &[usize], places: &[Option<usize>]) -> f64 {
         })
         .sum();
     // The other demands grow in proportion, so the shares are those of one unit of throughput.
-    staying / (staying + model.busy * model.cores + model.other).max(1e-12)
+    staying / (staying + model.computing + model.other).max(1e-12)
 }

@@ -190,9 +190,10 @@ impl Group {
         let apart = |now: Option<f64>, then: Option<f64>| Some((now? - then?).max(0.0));
         let any_fell = now.instance.fell_below(last.instance) || now.objects.iter().any(fell);
         if let Some((epoch, before)) = now.epoch.as_ref().zip(last.epoch.as_ref()) {
-            self.restarts += u64::from(epoch != before && any_fell);
+            let restarted = epoch != before && any_fell;
+            self.restarts += u64::from(restarted);
             self.lengthen(apart(now.at, last.at));
-            self.add_of_each(last, now);
+            self.add_of_each(last, now, restarted);
             return;
         }
         let restarted = any_fell || now.seconds.zip(last.seconds).is_some_and(|(now, then)| now < then);
@@ -206,13 +207,13 @@ impl Group {
             return;
         }
         self.lengthen(apart(now.at, last.at).or_else(|| apart(now.seconds, last.seconds)));
-        self.add_of_each(last, now);
+        self.add_of_each(last, now, false);
     }
 
     /// Adds what was counted between two samples. What fell began again, and the rest went on: PostgreSQL keeps its counters over
     /// an orderly restart, and a table that was made again begins at 0.
-    fn add_of_each(&mut self, last: &Last, now: &Last) {
-        self.instance.add(now.instance.since(last.instance));
+    fn add_of_each(&mut self, last: &Last, now: &Last, restarted: bool) {
+        self.instance.add(now.instance.since(last.instance, restarted));
         for (identity, object) in &now.objects {
             let counts = match last.objects.get(identity) {
                 Some(then) if !object.counts.fell_below(&then.counts) => object.counts.since(&then.counts),

@@ -109,7 +109,7 @@ fn understood(from: PostgresSample, before: &mut Before) -> Sample {
     let instance = &mut sample.instance;
     instance.transactions = database.transactions;
     (instance.hits, instance.reads) = (database.hits, database.reads);
-    instance.active_ms = database.active_ms;
+    (instance.active_ms, instance.cpu_ms) = (database.active_ms, from.processor_ms);
     instance.read_ms = database.read_ms.filter(|_| from.has_io_times);
     instance.io_wait_ms = instance.read_ms.zip(database.write_ms).map(|(read, written)| read + written);
     instance.log_wait_ms = database.log_ms.filter(|_| from.has_log_times);

@@ -21,7 +21,7 @@ fn check(case: &Case<'_>) -> Said {
     };
     let data: Vec<bool> = model.all.iter().map(|waits| !waits.is_log).collect();
     let gain = model.gain(&data).expected;
-    let busy = (model.busy * (1.0 + gain)).min(1.0);
+    let busy = model.busy_after(gain);
     told(
         busy >= NEAR,
         format!(

@@ -2,7 +2,7 @@
 
 use crate::advice::{Advice, Verdict};
 use crate::evidence::{Counter, Evidence, Format, Kind, Object};
-use crate::gain::{Model, waits_of};
+use crate::gain::{Model, computing, waits_of};
 
 /// Objects that are modelled one by one; the others are joined.
 const OBJECTS_MAX: usize = 48;
@@ -145,7 +145,8 @@ impl Load {
         let is_written = objects.iter().any(|object| object.writes > 0.0);
         let waits = waits_of(evidence, &ranked);
         let model = Model::of(evidence, &waits, advice.drive.times, None);
-        let users = users(model.as_ref(), busy * cores, evidence.instance.active_ms.is_some());
+        let computing = computing(evidence, seconds, busy * cores);
+        let users = users(model.as_ref(), computing, evidence.instance.active_ms.is_some());
         if !users.is_measured {
             notes.push(format!(
                 "the samples do not show how many sessions work at the same time, so {} to {} are simulated",
@@ -161,7 +162,7 @@ impl Load {
                 .map(|bytes| bytes / units_s)
                 .filter(|bytes| is_written && (1.0..=READ_MAX * 16.0).contains(bytes)),
             cores,
-            processor_ms: (busy * cores / units_s * 1e3).max(1e-3),
+            processor_ms: (computing / units_s * 1e3).max(1e-3),
             other_ms: model.map_or(0.0, |model| model.other) / units_s * 1e3,
             users,
             notes,

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::error::BenchError;
 
 /// The part of the database for which there is flash.
-const SHARE: f64 = 0.25;
+const SHARE: f64 = 0.3;
 /// The volume.
 const VOLUME: &str = "lun0";
 /// Time between samples, and what a run is longer than its samples.

@@ -19,6 +19,7 @@ use crate::control::Addressee;
 use crate::driving::{live_line, tell_step};
 use crate::failure::Failure;
 use crate::output::{escaped, print};
+use crate::text_file;
 use crate::verb::asking::sentence;
 
 const EXAMPLES: &str = "\
@@ -166,10 +167,7 @@ fn switch_caches(plan: &Plan, array: Option<&Path>) -> Result<(), Failure> {
 
 /// Reads a plan.
 pub(super) fn read(path: &Path) -> Result<Plan, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::Input(format!("cannot read {shown}: {error}; check the path")))?;
-    Plan::parse(&text).map_err(|fact| Failure::Input(format!("{shown}: {fact}")))
+    Plan::parse(&text_file::read(path)?).map_err(|fact| Failure::Input(format!("{}: {fact}", path.display())))
 }
 
 async fn move_all(

@@ -12,6 +12,7 @@ use tier0_advisor::site::Site;
 use tier0_units::ByteCount;
 
 use crate::failure::Failure;
+use crate::text_file;
 use crate::verb::catalog::CatalogSource;
 
 /// What is asked.
@@ -104,13 +105,7 @@ impl Input {
         let site = match &self.site {
             None => Site::default(),
             Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| {
-                    Failure::Input(format!(
-                        "cannot read {}: {error}; check the path and its permissions",
-                        path.display()
-                    ))
-                })?;
-                Site::parse(&text, &path.display().to_string()).map_err(Failure::Input)?
+                Site::parse(&text_file::read(path)?, &path.display().to_string()).map_err(Failure::Input)?
             }
         };
         let mut collector = Collector::default();

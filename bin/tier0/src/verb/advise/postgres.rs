@@ -7,9 +7,11 @@ use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls, Row};
 
 use super::postgres_views::{RELATIONS, instance};
-use super::processors::processors;
+use super::processors::{processors, server_ms};
 use crate::failure::Failure;
 
+/// How the kernel names the server's processes.
+const PROGRAM: &str = "postgres";
 /// How long a connection and a sample may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 /// Where and as whom to connect. The password stays in here.
@@ -148,6 +150,7 @@ impl Server {
                 log_ms: figure(16).filter(|_| has_log_times),
             },
             relations,
+            processor_ms: settings.is_local.then(|| server_ms(row.get(17), PROGRAM)).flatten(),
             host: settings.is_local.then(processors).flatten(),
             volumes: Vec::new(),
         })

@@ -64,7 +64,8 @@ pub(super) fn instance(version: i32) -> Option<String> {
          (d.xact_commit + d.xact_rollback)::float8, d.blks_hit::float8, d.blks_read::float8,
          d.blk_read_time, d.blk_write_time, d.active_time,
          {written},
-         {log}
+         {log},
+         pg_backend_pid()
     from pg_stat_database d, pg_stat_wal w, {views}{log_view}
    where d.datname = current_database()"
     ))

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::logging;
 use crate::moment;
 use crate::output::{json, print};
+use crate::text_file;
 use crate::verb::lab::{commit, failure};
 
 const EXAMPLES: &str = "\
@@ -60,12 +61,12 @@ pub(crate) struct Predict {
 pub(crate) fn run(verb: &Predict, global: &Global) -> Result<(), Failure> {
     let Some(file) = verb.file.as_ref().filter(|_| !verb.example) else { return print(EXAMPLE) };
     let storage = match (&verb.array, &verb.profile) {
-        (Some(array), _) => RunStorage::Array(text_of(array)?),
+        (Some(array), _) => RunStorage::Array(text_file::read(array)?),
         (None, Some(profile)) => RunStorage::Profiled(profile_of(profile)?),
         (None, None) => RunStorage::OfTheFile,
     };
     let memory_run = verb.memory_run.as_deref().map(memory_run).transpose()?;
-    let plan = RunPlan::read(&text_of(file)?, &file.display().to_string(), storage, memory_run);
+    let plan = RunPlan::read(&text_file::read(file)?, &file.display().to_string(), storage, memory_run);
     let plan = plan.map_err(failure)?;
     let bar = live_line(global.quiet == 0);
     bar.set_message("simulating the run");
@@ -99,19 +100,8 @@ fn words(prediction: &Prediction) -> [String; 2] {
     ]
 }
 
-/// A text file.
-pub(super) fn text_of(path: &Path) -> Result<String, Failure> {
-    let unreadable = |error: std::io::Error| {
-        Failure::Input(format!(
-            "cannot read {}: {error}; check that it exists and may be read",
-            path.display()
-        ))
-    };
-    std::fs::read_to_string(path).map_err(unreadable)
-}
-
 fn profile_of(path: &Path) -> Result<StorageProfile, Failure> {
-    serde_json::from_str(&text_of(path)?).map_err(|error| {
+    serde_json::from_str(&text_file::read(path)?).map_err(|error| {
         Failure::Input(format!(
             "{} is no output of \"tier0 lab profile --json\" ({error}); profile the storage again",
             path.display()

@@ -12,6 +12,7 @@ use tier0_workload::stats::SteadyCriterion;
 
 use crate::failure::Failure;
 use crate::requests::RequestOptions;
+use crate::text_file;
 
 /// What to ask for, how often, and for how long.
 #[derive(Args, Debug)]
@@ -138,9 +139,7 @@ impl LoadOptions {
 
 fn read_file(path: &std::path::Path) -> Result<LoadSpec, Failure> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::Input(format!("cannot read the load {shown}: {error}; check that it exists and may be read"))
-    })?;
+    let text = text_file::read(path)?;
     tier0_toml::read(&text).map_err(|Misread { line, field, fact }| {
         Failure::Input(format!("{shown}, line {line}, {field}: {fact}; docs/load-file.md lists all fields"))
     })

@@ -8,6 +8,7 @@
 
 mod next;
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -191,8 +192,10 @@ impl TwinOptions {
 
 /// Refuses to overwrite a file that no earlier plan has written.
 fn check_own(path: &Path, begins: &str) -> Result<(), Failure> {
-    let is_own = match std::fs::read_to_string(path) {
-        Ok(text) => text.starts_with(begins),
+    let mut found = vec![0; begins.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut found));
+    let is_own = match read {
+        Ok(()) => found == begins.as_bytes(),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     };
     match is_own {

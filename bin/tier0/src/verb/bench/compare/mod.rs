@@ -16,9 +16,9 @@ use serde_json::Value;
 use tier0_bench::run::report::RunReport;
 use tier0_lab::predict::{Prediction, PredictionError};
 
-use super::predict::text_of;
 use crate::failure::Failure;
 use crate::output::{json, print};
+use crate::text_file;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,7 +79,7 @@ pub(super) fn read_run(path: &Path) -> Result<RunReport, Failure> {
 }
 
 fn document(path: &Path) -> Result<Value, Failure> {
-    serde_json::from_str(&text_of(path)?).map_err(|error| not_a_report(path, &error))
+    serde_json::from_str(&text_file::read(path)?).map_err(|error| not_a_report(path, &error))
 }
 
 fn run_of(value: Value, path: &Path) -> Result<RunReport, Failure> {
