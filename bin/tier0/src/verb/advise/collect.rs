@@ -124,9 +124,7 @@ async fn sample(
     array: Option<&Addressee>,
 ) -> Result<PostgresSample, String> {
     if server.is_none() {
-        let connected = Server::connect(settings).await?;
-        connected.check_views().await?;
-        *server = Some(connected);
+        *server = Some(Server::connect(settings).await?);
     }
     let Some(connected) = server else { return Err("no connection; check the server".to_owned()) };
     let mut sample = connected.sample(settings).await?;
