@@ -182,10 +182,16 @@ impl Group {
         let fell = |(identity, object): (&Identity, &Object)| {
             last.objects.get(identity).is_some_and(|then| object.counts.fell_below(&then.counts))
         };
-        let restarted = last.epoch.is_some() && now.epoch.is_some() && last.epoch != now.epoch
-            || now.seconds.zip(last.seconds).is_some_and(|(now, then)| now < then)
-            || now.instance.fell_below(last.instance)
-            || now.objects.iter().any(fell);
+        // A source that says when counting began is believed: an object whose counters fell is then a new one of the same name, such
+        // as a table that was emptied or built again.
+        let restarted = match (&last.epoch, &now.epoch) {
+            (Some(then), Some(now)) => then != now,
+            _ => {
+                now.seconds.zip(last.seconds).is_some_and(|(now, then)| now < then)
+                    || now.instance.fell_below(last.instance)
+                    || now.objects.iter().any(fell)
+            }
+        };
         let apart = |now: Option<f64>, then: Option<f64>| Some((now? - then?).max(0.0));
         if restarted {
             // All counters began again somewhere in between; what they have now was counted since then.
@@ -200,9 +206,9 @@ impl Group {
         self.instance.add(now.instance.since(last.instance));
         for (identity, object) in &now.objects {
             let counts = match last.objects.get(identity) {
-                Some(then) => object.counts.since(&then.counts),
+                Some(then) if !object.counts.fell_below(&then.counts) => object.counts.since(&then.counts),
                 // It is new: all that it has was counted in between.
-                None => object.counts,
+                _ => object.counts,
             };
             self.sum(Object { counts, ..object.clone() });
         }
@@ -244,7 +250,7 @@ impl Group {
         }
         if self.restarts > 0 {
             evidence.notes.push(format!(
-                "{}: counters fell between samples ({} time{}), so the database was restarted, or the files are not in the order of their \
+                "{}: counters fell or began again between samples ({} time{}), so the database was restarted, or the files are not in the order of their \
                  times; what was counted before each restart is missing",
                 format.words(),
                 self.restarts,
@@ -325,7 +331,8 @@ impl Evidence {
             if of(level).next().is_none() {
                 continue;
             }
-            let covers = chosen.is_none_or(|coarser| reads(level) >= 0.5 * reads(coarser));
+            let is_counted = of(level).any(|object| object.counts.get(Counter::Reads).is_some());
+            let covers = chosen.is_none_or(|coarser| is_counted && reads(level) >= 0.5 * reads(coarser));
             if covers {
                 chosen = Some(level);
             }
@@ -420,6 +427,22 @@ mod tests {
         assert_eq!(reads(&evidence), [Some(1300.0), Some(30.0)]);
         assert_eq!(evidence.restarts, 1);
         assert!(evidence.notes[0].contains("restarted"), "{:?}", evidence.notes);
+    }
+
+    /// A table that was emptied has new counters, and the others go on.
+    #[test]
+    fn a_server_that_did_not_restart_is_believed() {
+        let with_epoch = |epoch: &str, mut sample: Sample| {
+            sample.epoch = Some(epoch.to_owned());
+            sample.instance.transactions = sample.at.map(|at| at * 100.0 + 5e6);
+            sample
+        };
+        let (first, second) = (sample(0.0, [1000.0, 50.0]), sample(60.0, [1200.0, 20.0]));
+        let same = evidence([with_epoch("a", first.clone()), with_epoch("a", second.clone())]);
+        assert_eq!(reads(&same), [Some(200.0), Some(20.0)]);
+        assert_eq!((same.restarts, same.instance.transactions), (0, Some(6000.0)));
+        let other = evidence([with_epoch("a", first), with_epoch("b", second)]);
+        assert_eq!((reads(&other), other.restarts), (vec![Some(1200.0), Some(20.0)], 1));
     }
 
     #[test]
