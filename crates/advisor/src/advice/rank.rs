@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Chosen, Question};
-use crate::evidence::{Counter, Format, Kind, Level, Object};
+use crate::evidence::{Counter, Format, Kind, Level, Object, SEQUENTIAL_BYTES};
 use crate::gain::{Gain, Model, Waits};
 use crate::knapsack::{Item, choose};
 use crate::rules::Case;
@@ -122,7 +122,7 @@ pub(super) fn rank(case: &Case<'_>, question: &Question) -> (Vec<Ranked>, Chosen
                 wait_share,
                 ms_per_io: object.counts.ms_per_io(),
                 reads_s: waits.filter(|_| has_time).map(|waits| waits.reads_s),
-                writes_s: waits.filter(|_| has_time).map(|waits| waits.writes_s),
+                writes_s: waits.filter(|_| has_time).and_then(|_| writes_s(object, case)),
                 gain: alone,
                 gain_per_gb: alone
                     .zip(object.bytes)
@@ -172,6 +172,12 @@ pub(super) fn rank(case: &Case<'_>, question: &Question) -> (Vec<Ranked>, Chosen
     (ranked.into_iter().map(|(_, row, _)| row).collect(), chosen)
 }
 
+/// Writes for each second of the object's period.
+fn writes_s(of: &Object, case: &Case<'_>) -> Option<f64> {
+    let seconds = of.measured.seconds.or(case.evidence.seconds)?;
+    Some(of.counts.get(Counter::Writes).unwrap_or(0.0) / seconds)
+}
+
 /// What is worth saving: waits that flash takes away; or reads, where waits are not known.
 fn value(object: &Object, waits: Option<Waits>, question: &Question) -> f64 {
     match waits {
@@ -195,8 +201,8 @@ fn reason_to_stay(object: &Object, share: Option<f64>) -> Option<String> {
     }
     let Some(share) = share else { return Some("its I/O was not measured".to_owned()) };
     if object.is_sequential() == Some(true) {
-        let size =
-            object.counts.bytes_per_read().map(|bytes| format!(" (mean read {:.0} KiB)", bytes / 1024.0));
+        let size = object.counts.bytes_per_read().filter(|bytes| *bytes > SEQUENTIAL_BYTES);
+        let size = size.map(|bytes| format!(" (mean read {:.0} KiB)", bytes / 1024.0));
         return Some(format!("read by large scans{}: disks are good at them", size.unwrap_or_default()));
     }
     if share < MINOR {

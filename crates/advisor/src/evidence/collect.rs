@@ -260,7 +260,7 @@ impl Group {
         }
         if self.restarts > 0 {
             evidence.notes.push(format!(
-                "{}: counters fell between samples ({} time{}), so the database was restarted, or the files are not in the order of their \
+                "{}: counters fell or began again between samples ({} time{}), so the database was restarted, or the files are not in the order of their \
                  times; what was counted before each restart is missing",
                 format.words(),
                 self.restarts,
@@ -347,7 +347,8 @@ impl Evidence {
             if of(level).next().is_none() {
                 continue;
             }
-            let covers = chosen.is_none_or(|coarser| reads(level) >= 0.5 * reads(coarser));
+            let is_counted = of(level).any(|object| object.counts.get(Counter::Reads).is_some());
+            let covers = chosen.is_none_or(|coarser| is_counted && reads(level) >= 0.5 * reads(coarser));
             if covers {
                 chosen = Some(level);
             }

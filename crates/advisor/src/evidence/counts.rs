@@ -103,9 +103,15 @@ impl Counts {
         Some(stall * self.get(Counter::Reads)? / self.ios()?.max(1.0))
     }
 
-    /// Mean milliseconds of an I/O.
+    /// Mean milliseconds of an I/O; of one direction, where only that is timed.
     pub fn ms_per_io(&self) -> Option<f64> {
-        ratio(self.wait_ms(), self.ios())
+        if let Some(stall) = self.get(Counter::StallMs) {
+            return ratio(Some(stall), self.ios());
+        }
+        let timed = |ms: Counter, count: Counter| Some((self.get(ms)?, self.get(count)?));
+        let directions = [timed(Counter::ReadMs, Counter::Reads), timed(Counter::WriteMs, Counter::Writes)];
+        let sums = directions.into_iter().flatten().reduce(|one, other| (one.0 + other.0, one.1 + other.1));
+        ratio(sums.map(|(ms, _)| ms), sums.map(|(_, count)| count))
     }
 
     /// Mean milliseconds of a read, where reads are measured on their own.
@@ -174,5 +180,15 @@ mod tests {
         assert_eq!(counts.read_wait_ms(), Some(3000.0));
         assert_eq!(counts.ms_per_io(), Some(10.0));
         assert_eq!(counts.ms_per_read(), None, "it was not measured");
+    }
+
+    #[test]
+    fn writes_that_are_not_timed_are_not_fast() {
+        let counts = Counts::default()
+            .with(Counter::Reads, 100.0)
+            .with(Counter::ReadMs, 800.0)
+            .with(Counter::Writes, 900.0);
+        assert_eq!(counts.ms_per_io(), Some(8.0));
+        assert_eq!(counts.with(Counter::WriteMs, 200.0).ms_per_io(), Some(1.0));
     }
 }

@@ -103,14 +103,18 @@ impl Object {
         }
     }
 
-    /// Whether most of its reads are of large scans: by their size, or, where that is not measured, by the rows that scans read.
+    /// Whether most of its reads are of large scans: by their size, or by the rows that scans read. A database may read a scan page
+    /// by page, as InnoDB does.
     pub fn is_sequential(&self) -> Option<bool> {
-        match self.counts.bytes_per_read() {
-            Some(bytes) => Some(bytes > SEQUENTIAL_BYTES),
-            // Scans of a small table find it in memory.
-            None if self.bytes.is_some_and(|bytes| bytes < SCANNED_BYTES) => Some(false),
-            None => self.counts.sequential_share().map(|share| share > SEQUENTIAL_ROWS),
+        let by_size = self.counts.bytes_per_read().map(|bytes| bytes > SEQUENTIAL_BYTES);
+        if by_size == Some(true) {
+            return by_size;
         }
+        // Scans of a small table find it in memory.
+        if self.bytes.is_some_and(|bytes| bytes < SCANNED_BYTES) {
+            return Some(false);
+        }
+        self.counts.sequential_share().map(|share| share > SEQUENTIAL_ROWS).or(by_size)
     }
 }
 

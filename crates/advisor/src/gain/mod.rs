@@ -57,7 +57,7 @@ pub struct Waits {
     pub write: f64,
     /// I/Os per second that are read.
     pub reads_s: f64,
-    /// I/Os per second that are written.
+    /// I/Os per second that are written and timed.
     pub writes_s: f64,
     /// Whether the object is the log, whose writes commits wait for.
     pub is_log: bool,
@@ -92,23 +92,25 @@ pub fn waits_of(evidence: &Evidence, objects: &[&Object]) -> Vec<Option<Waits>> 
         let (reads, writes) = (counts.get(Counter::Reads), counts.get(Counter::Writes));
         let per_s = |count: Option<f64>| count.unwrap_or(0.0) / seconds;
         let measured = counts.wait_ms();
-        let (read_ms, write_ms) = match measured {
+        let (read_ms, write_ms, timed_writes) = match measured {
             Some(all) => {
                 let read = counts.read_wait_ms().unwrap_or(0.0);
                 let write = counts.get(Counter::WriteMs).unwrap_or((all - read).max(0.0));
-                (read, write)
+                // PostgreSQL and InnoDB do not time writes of tables: nothing is known of them, so nothing is made of them.
+                let is_timed = counts.get(Counter::WriteMs).or(counts.get(Counter::StallMs)).is_some();
+                (read, write, writes.filter(|_| is_timed))
             }
-            // Oracle's and PostgreSQL's tables have no waits of their own.
+            // Oracle's tables have no waits of their own, and PostgreSQL's have none without its I/O times.
             None => {
                 let (read, write) = device?;
-                (reads? * read, writes.unwrap_or(0.0) * write)
+                (reads? * read, writes.unwrap_or(0.0) * write, writes)
             }
         };
         Some(Waits {
             read: read_ms / 1e3 / seconds,
             write: write_ms / 1e3 / seconds,
             reads_s: per_s(reads),
-            writes_s: per_s(writes),
+            writes_s: per_s(timed_writes),
             is_log: object.kind == Kind::Log,
             is_derived: measured.is_none(),
         })

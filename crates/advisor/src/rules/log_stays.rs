@@ -1,7 +1,7 @@
 //! The log stays on write-cached disks: it is sequential, small and written once. A published move of the log to flash lost a little.
 
 use super::{Case, Rule, Said, Subject, fires, silent, unknown};
-use crate::evidence::Kind;
+use crate::evidence::{Counter, Kind, Object};
 
 pub(super) const RULE: Rule = Rule {
     id: "log-stays",
@@ -15,8 +15,9 @@ fn check(case: &Case<'_>) -> Said {
     if case.objects.is_empty() {
         return unknown("no objects were measured");
     }
-    let logs: Vec<_> = case.objects.iter().filter(|object| object.kind == Kind::Log).collect();
-    match logs.first() {
+    let logs = case.objects.iter().filter(|object| object.kind == Kind::Log);
+    let writes = |object: &Object| object.counts.get(Counter::Writes).unwrap_or(0.0);
+    match logs.max_by(|a, b| writes(a).total_cmp(&writes(b))) {
         None => silent("the measured objects hold no log"),
         Some(log) => fires(format!(
             "{}: {} for a write",

@@ -11,8 +11,8 @@ use tier0_api::AdminRequest;
 use tier0_units::ByteCount;
 
 use super::input::parse_period;
-use super::pinning::{Pinning, pin};
 use super::interrupt::or_interrupted;
+use super::pinning::{Pinning, pin};
 use super::postgres::{Server, Settings};
 use crate::cli::Global;
 use crate::consent;
@@ -85,8 +85,14 @@ pub(super) fn run(verb: &Apply, global: &Global) -> Result<(), Failure> {
     if moves.is_empty() {
         let text = match unknown {
             0 => "the plan moves nothing; its answer says why (\"answer\" in the file)".to_owned(),
+            _ if verb.pin => {
+                "--pin follows the files of a PostgreSQL only, and the plan is not of one; move its objects by hand (tier0 advise plan \
+                 --sql), or pin a whole volume (tier0 volume set NAME place)"
+                    .to_owned()
+            }
             _ => {
-                "the plan is not of a PostgreSQL; carry its statements out by hand (tier0 advise plan --sql)"
+                "the plan is not of a PostgreSQL, and only there tier0 carries a plan out; carry its statements out by hand (tier0 advise \
+                 plan --sql)"
                     .to_owned()
             }
         };
@@ -101,7 +107,9 @@ pub(super) fn run(verb: &Apply, global: &Global) -> Result<(), Failure> {
         .map_err(|error| Failure::Run(format!("cannot start: {error}; check the limits of this process")))?;
     let signals = Signals::catch()?;
     runtime.block_on(async {
-        or_interrupted(&signals, check_database(verb, &plan, &settings)).await.unwrap_or(Err(Failure::Interrupted))
+        or_interrupted(&signals, check_database(verb, &plan, &settings))
+            .await
+            .unwrap_or(Err(Failure::Interrupted))
     })?;
     let caches = || switch_caches(&plan, verb.array.as_deref());
     if let (Some(array), Some(volume), true) = (&verb.array, &verb.volume, verb.pin) {
@@ -154,10 +162,9 @@ fn switch_caches(plan: &Plan, array: Option<&Path>) -> Result<(), Failure> {
         return Ok(());
     }
     let Some(array) = array else {
-        let told = plan
-            .settings
-            .iter()
-            .map(|setting| escaped(&format!("in the array file: {}: {}", setting.field(), setting.why)) + "\n");
+        let told = plan.settings.iter().map(|setting| {
+            escaped(&format!("in the array file: {}: {}", setting.field(), setting.why)) + "\n"
+        });
         return print(&told.collect::<String>());
     };
     let array = Addressee::of(array)?;
