@@ -208,6 +208,8 @@ fn statements(row: &Ranked, target: &Target) -> Vec<String> {
     match row.format {
         Some(Format::Postgresql) => postgresql(row, target),
         Some(Format::Awr) => oracle(row, target),
+        Some(Format::Mysql) => mysql(row, target),
+        Some(Format::Mariadb) => tablespace_file(row, target, true),
         Some(Format::FileStatistics | Format::VirtualFileStats | Format::BlitzFirst) => {
             sql_server(row, target)
         }
@@ -282,6 +284,54 @@ fn oracle(row: &Ranked, target: &Target) -> Vec<String> {
     }
 }
 
+/// A name of SQL in the quotes of MySQL.
+fn in_backquotes(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// A table goes to a general tablespace while the server runs; a partition cannot lie in one, so its file moves.
+fn mysql(row: &Ranked, target: &Target) -> Vec<String> {
+    match (row.level, row.kind, &row.path) {
+        (Level::File, Kind::Table, Some(_)) => vec![format!(
+            "alter table {}.{} tablespace {};",
+            in_backquotes(&row.database),
+            in_backquotes(&row.own_name),
+            in_backquotes(&target.tablespace)
+        )],
+        _ => tablespace_file(row, target, false),
+    }
+}
+
+/// How the file of a tablespace is moved by hand: neither server moves one that exists by a statement (`data directory` is ignored
+/// by `alter table`).
+fn tablespace_file(row: &Ranked, target: &Target, is_mariadb: bool) -> Vec<String> {
+    let is_of_table = matches!(row.kind, Kind::Table | Kind::Partition);
+    let file = row.path.as_deref().filter(|_| is_of_table).and_then(|path| path.rsplit_once('/'));
+    let Some((stem, schema)) = file.and_then(|(directory, file)| {
+        Some((file.strip_suffix(".ibd")?, directory.rsplit('/').next().unwrap_or_default()))
+    }) else {
+        return vec![in_comment(&format!(
+            "-- {}: it is no table of InnoDB with a file of its own, so it moves with the data directory only",
+            row.name
+        ))];
+    };
+    let (Some(path), Some(directory)) = (&row.path, &target.directory) else { return Vec::new() };
+    let directory = directory.trim_end_matches('/');
+    let to = format!("{directory}/{schema}/{stem}.ibd");
+    let tell = match is_mariadb {
+        true => format!(
+            "write that path, without a line end, into the file {} below the data directory",
+            text(&format!("{schema}/{stem}.isl"))
+        ),
+        false => format!("name {} in innodb_directories of the configuration", text(directory)),
+    };
+    vec![in_comment(&format!(
+        "-- stop the server; move the file {} to {}; {tell}; the server's user must own both; start the server",
+        text(path),
+        text(&to)
+    ))]
+}
+
 fn sql_server(row: &Ranked, target: &Target) -> Vec<String> {
     let (Some(path), Some(directory)) = (&row.path, &target.directory) else { return Vec::new() };
     let file = path.rsplit(['\\', '/']).next().unwrap_or(path);
@@ -348,6 +398,32 @@ mod tests {
             of(&file),
             "alter database [app] modify file (name = N'data', filename = N'F:\\fast\\a.ndf');"
         );
+    }
+
+    /// `alter table … data directory` is ignored by both servers.
+    #[test]
+    fn files_of_mysql_and_mariadb_move_in_their_ways() {
+        let flash = |directory: Option<&str>| Target {
+            tablespace: "flash".into(),
+            directory: directory.map(str::to_owned),
+        };
+        let path = Some("/var/lib/mysql/app/t`.ibd");
+        let table = |format| row(format, Level::File, Kind::Table, "t`", path);
+        assert_eq!(
+            statements(&table(Format::Mysql), &flash(None)),
+            ["alter table `app`.`t``` tablespace `flash`;"]
+        );
+        assert!(statements(&table(Format::Mariadb), &flash(None)).is_empty());
+        let by_hand = statements(&table(Format::Mariadb), &flash(Some("/flash/")));
+        let [told] = &by_hand[..] else { panic!("{by_hand:?}") };
+        assert!(told.starts_with("-- stop the server; ") && told.contains("'/flash/app/t`.ibd'"), "{told}");
+        assert!(told.contains("'app/t`.isl' below the data directory"), "{told}");
+        let mut part = row(Format::Mysql, Level::File, Kind::Partition, "t:p0", Some("/d/app/t#p#p0.ibd"));
+        part.table = Some("t".into());
+        let by_hand = statements(&part, &flash(Some("/flash")));
+        assert!(by_hand[0].contains("innodb_directories") && by_hand[0].contains("/flash/app/t#p#p0.ibd"));
+        let data = row(Format::Mariadb, Level::File, Kind::Data, "system tablespace", None);
+        assert!(statements(&data, &flash(Some("/flash")))[0].contains("with the data directory only"));
     }
 
     /// A table whose name would end the statement and begin another.

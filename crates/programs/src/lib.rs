@@ -6,6 +6,7 @@
 //! | [`tools`] | where programs lie, and running them to their end |
 //! | [`mount`] | ext4 on a loop device on nbdfuse on an NBD export |
 //! | [`postgres`] | a PostgreSQL cluster in a directory: made, started, killed, asked |
+//! | [`mariadb`] | a MariaDB server in a directory: made, started, asked |
 //! | [`memory`] | a control group that limits memory |
 //! | [`clock`] | waiting |
 //!
@@ -14,6 +15,7 @@
 
 pub mod clock;
 mod error;
+pub mod mariadb;
 pub mod memory;
 pub mod mount;
 pub mod postgres;

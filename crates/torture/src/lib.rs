@@ -11,7 +11,7 @@
 //! | `faults` | what is done to drive files meanwhile |
 //! | `database` | the campaign with a real database on a mounted file system |
 //! | [`report`] | what was found |
-//! | [`process`], [`tools`], [`clock`], [`memory`], [`mount`], [`postgres`] | of `tier0-programs`: processes, a volume as a mounted file system, a PostgreSQL cluster on it |
+//! | [`process`], [`tools`], [`clock`], [`memory`], [`mount`], [`postgres`], [`mariadb`] | of `tier0-programs`: processes, a volume as a mounted file system, a PostgreSQL cluster on it, a MariaDB |
 //! | [`mishaps`] | everything else that must not lose data: errors that pass, refused starts, operators' mistakes |
 //!
 //! The fault model is that of a process: `SIGKILL` ends it between two instructions, and what it had given to the
@@ -37,4 +37,6 @@ mod shape;
 
 pub use plan::{Load, Plan, torture};
 pub use report::Report;
-pub use tier0_programs::{ProgramError as TortureError, clock, memory, mount, postgres, process, tools};
+pub use tier0_programs::{
+    ProgramError as TortureError, clock, mariadb, memory, mount, postgres, process, tools,
+};

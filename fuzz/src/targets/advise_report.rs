@@ -33,6 +33,7 @@ fn seeds() -> Vec<Vec<u8>> {
         include_str!("../../../crates/advisor/tests/it/samples/statspack.txt"),
         include_str!("../../../crates/advisor/tests/it/samples/mysql_start.txt"),
         include_str!("../../../crates/advisor/tests/it/samples/postgres.jsonl"),
+        include_str!("../../../crates/advisor/tests/it/samples/mariadb.jsonl"),
         include_str!("../../../studies/advise-example/after.csv"),
         include_str!("../../../studies/advise-example/perfmon.csv"),
     ];

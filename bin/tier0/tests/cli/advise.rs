@@ -6,6 +6,8 @@ use crate::support::{directory, file, json, refuse, run, run_in, succeed, text};
 
 const SAMPLES: &str = include_str!("../../../../crates/advisor/tests/it/samples/postgres.jsonl");
 
+const MARIADB: &str = include_str!("../../../../crates/advisor/tests/it/samples/mariadb.jsonl");
+
 /// The example, and the arguments that name its files.
 fn example(at: &Path) -> Vec<String> {
     succeed(&["advise", "--example", text(&at.join("example"))]);
@@ -133,6 +135,61 @@ fn a_plan_of_another_database_is_not_carried_out() {
     let apply = ["advise", "apply", text(&plan), "--dsn", "host=/nowhere"];
     refuse(&apply, 2, &["not of a PostgreSQL", "--sql"]);
     refuse(&[&apply[..], &["--pin"]].concat(), 2, &["--array", "--volume"]);
+}
+
+/// Statements are printed, and nothing is carried out.
+#[test]
+fn a_plan_of_a_mariadb_is_carried_out_by_hand() {
+    let directory = directory();
+    let samples = file(directory.path(), "shop.jsonl", MARIADB);
+    let plan = ["advise", "plan", text(&samples), "--flash", "100GB", "--directory", "/flash"];
+    let sql = succeed(&[&plan[..], &["--sql"]].concat());
+    assert!(sql.lines().all(|line| line.starts_with("-- ")), "no statement does it: {sql}");
+    for word in ["stop the server", "'/flash/shop/orders.ibd'", "'shop/orders.isl'"] {
+        assert!(sql.contains(word), "{word} is missing: {sql}");
+    }
+    let plan = file(directory.path(), "plan.json", &succeed(&plan));
+    let apply = ["advise", "apply", text(&plan), "--dsn", "mysql://root:s3cret@localhost/"];
+    refuse(&apply, 2, &["not of a PostgreSQL", "--sql"]);
+    let array = directory.path().join("array.toml");
+    let pin = ["--pin", "--array", text(&array), "--volume", "data"];
+    refuse(&[&apply[..], &pin].concat(), 2, &["--pin follows the files of a PostgreSQL only", "--sql"]);
+    // A plan of a PostgreSQL, and the address of another server.
+    let samples = file(directory.path(), "pg.jsonl", SAMPLES);
+    let plan = succeed(&["advise", "plan", text(&samples), "--flash", "85GB"]);
+    let plan = file(directory.path(), "pg.json", &plan);
+    let apply = ["advise", "apply", text(&plan), "--dsn", "mysql://root:s3cret@localhost/"];
+    refuse(&apply, 2, &["--dsn names a MySQL", "--sql"]);
+}
+
+#[test]
+fn a_mysql_that_is_not_there_is_named_without_the_password() {
+    let directory = directory();
+    let out = directory.path().join("out.jsonl");
+    let collect = |dsn: &str, code: i32| {
+        let told = run(&["advise", "collect", "--dsn", dsn, "--out", text(&out)]);
+        assert_eq!(told.code, Some(code), "{}", told.stderr);
+        assert!(!told.stderr.contains("s3cret") && told.stderr.contains("; "), "{}", told.stderr);
+        told.stderr
+    };
+    let away = collect("mysql://u:s3cret@localhost/?socket=/nowhere/mysqld.sock", 1);
+    assert!(away.contains("cannot connect to the database"), "{away}");
+    let wrong = collect("mysql://u:s3cret@localhost/?sockets=s3cret", 2);
+    assert!(wrong.contains("--dsn is not understood"), "{wrong}");
+}
+
+/// Samples of a MariaDB on the array of the example.
+#[test]
+fn the_twin_confirms_a_plan_of_a_mariadb() {
+    let directory = directory();
+    example(directory.path());
+    let samples = file(directory.path(), "shop.jsonl", MARIADB);
+    let (now, case) = (directory.path().join("example/now.toml"), directory.path().join("case.toml"));
+    let options = ["--flash", "100GB", "--array", text(&now), "--simulated", "1s", "--whatif", text(&case)];
+    let plan = json_of(&succeed(&[&["advise", "plan", text(&samples)], &options[..]].concat()));
+    assert!(plan["twin"]["gain"]["expected"].as_f64() > Some(0.1), "{plan}");
+    assert_eq!(plan["twin"]["sessions_measured"], true);
+    assert!(std::fs::read_to_string(case).expect("the case").contains("engine = \"innodb\""));
 }
 
 /// The load of the example on its array, briefly.

@@ -1,6 +1,7 @@
 //! The program as its users meet it: a server process, real clients, a real database.
 
 mod advise;
+mod advise_mysql;
 mod fio;
 mod growth;
 mod mishaps;

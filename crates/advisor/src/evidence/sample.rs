@@ -27,8 +27,12 @@ pub enum Format {
     Awr,
     /// `show global status`.
     MysqlStatus,
-    /// What `tier0 advise collect` writes.
+    /// What `tier0 advise collect` writes of a PostgreSQL.
     Postgresql,
+    /// What it writes of a MySQL.
+    Mysql,
+    /// What it writes of a MariaDB.
+    Mariadb,
 }
 
 impl Format {
@@ -45,6 +49,8 @@ impl Format {
             Format::Awr => "Oracle AWR or Statspack",
             Format::MysqlStatus => "MySQL status",
             Format::Postgresql => "PostgreSQL samples",
+            Format::Mysql => "MySQL samples",
+            Format::Mariadb => "MariaDB samples",
         }
     }
 }

@@ -9,19 +9,23 @@
 //! | `object_statistics` | SQL Server's objects |
 //! | `perfmon`, `iostat`, `sar` | the host and its devices |
 //! | `awr` | Oracle |
-//! | `mysql`, `postgres` | status of MySQL, samples of PostgreSQL |
+//! | `mysql_status` | status of MySQL |
+//! | `collected` | lines of samples of `tier0 advise collect`, of any server |
+//! | `postgres`, `mysql_samples` | samples of PostgreSQL, and of MySQL and MariaDB |
 //!
 //! Invariants: files are read as streams; lines, records, rows and objects are bounded before memory is taken; no input makes a
 //! reader panic; an error names file, line, column and remedy.
 
 mod awr;
 mod blitz_result;
+mod collected;
 mod csv;
 mod error;
 mod file_statistics;
 mod iostat;
 mod lines;
-mod mysql;
+mod mysql_samples;
+mod mysql_status;
 mod number;
 mod object_statistics;
 mod perfmon;
@@ -81,8 +85,9 @@ pub fn read(
         Found::Sar => sar::read(file, input, to)?,
         Found::AwrText => awr::read_text(file, input, to)?,
         Found::AwrHtml => awr::read_html(file, input, to)?,
-        Found::Mysql => mysql::read(file, input, to)?,
-        Found::Postgres => postgres::read(file, input, to)?,
+        Found::MysqlStatus => mysql_status::read(file, input, to)?,
+        Found::Collected(Format::Postgresql) => postgres::read(file, input, to)?,
+        Found::Collected(_) => mysql_samples::read(file, input, to)?,
     }
     Ok(format)
 }

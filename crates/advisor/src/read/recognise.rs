@@ -1,9 +1,9 @@
 //! Which kind of report a file is, by its first lines.
 
 use super::csv::{delimiter, plain};
-use super::{iostat, mysql, sar};
+use super::{iostat, mysql_status, sar};
 use crate::evidence::Format;
-use crate::samples::MARK;
+use crate::samples::{mysql, postgres};
 
 /// A kind of file, with the delimiter of tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,8 +16,9 @@ pub(super) enum Found {
     Sar,
     AwrText,
     AwrHtml,
-    Mysql,
-    Postgres,
+    MysqlStatus,
+    /// Samples that `tier0 advise collect` has taken.
+    Collected(Format),
 }
 
 impl Found {
@@ -31,8 +32,8 @@ impl Found {
             Found::Iostat => Format::Iostat,
             Found::Sar => Format::Sar,
             Found::AwrText | Found::AwrHtml => Format::Awr,
-            Found::Mysql => Format::MysqlStatus,
-            Found::Postgres => Format::Postgresql,
+            Found::MysqlStatus => Format::MysqlStatus,
+            Found::Collected(format) => format,
         }
     }
 }
@@ -54,8 +55,18 @@ pub(super) fn recognise(head: &[u8]) -> Result<Found, String> {
     }
     let text = String::from_utf8_lossy(head);
     let text = text.trim_start_matches('\u{feff}').trim_start();
-    if text.starts_with('{') && text.lines().next().is_some_and(|line| line.contains(MARK)) {
-        return Ok(Found::Postgres);
+    let marks = [
+        (postgres::MARK, Format::Postgresql),
+        (mysql::MARK, Format::Mysql),
+        (mysql::MARK_MARIADB, Format::Mariadb),
+    ];
+    let is_marked = |(mark, _): &(&str, Format)| {
+        text.lines().next().is_some_and(|line| line.contains(&format!("\"{mark}\"")))
+    };
+    if text.starts_with('{')
+        && let Some((_, format)) = marks.into_iter().find(is_marked)
+    {
+        return Ok(Found::Collected(format));
     }
     let lower = text.to_ascii_lowercase();
     if lower.starts_with('<') {
@@ -86,10 +97,10 @@ pub(super) fn recognise(head: &[u8]) -> Result<Found, String> {
         return Ok(Found::Sar);
     }
     let is_innodb = |line: &str| {
-        mysql::variable(line).is_some_and(|(name, _)| name.eq_ignore_ascii_case("innodb_data_reads"))
+        mysql_status::variable(line).is_some_and(|(name, _)| name.eq_ignore_ascii_case("innodb_data_reads"))
     };
     if text.lines().any(is_innodb) {
-        return Ok(Found::Mysql);
+        return Ok(Found::MysqlStatus);
     }
     Err(
         "the kind of file is not recognised; known are SQL Server file statistics with their header as CSV, sp_BlitzFirst, object \

@@ -21,7 +21,7 @@ fn check(case: &Case<'_>) -> Said {
     let array = case.site.array_hit_share;
     if database.is_none() && array.is_none() {
         return unknown(
-            "hit rates were not measured; give Perfmon, AWR or samples of PostgreSQL, or array_hit_share in --site",
+            "hit rates were not measured; give Perfmon, AWR or samples of \"tier0 advise collect\", or array_hit_share in --site",
         );
     }
     let words = |share: Option<f64>| {

@@ -2,7 +2,7 @@
 //! 8 % of the I/Os gained 7 %. A clustered index is its table.
 
 use super::{Case, Rule, Said, Subject, fires, names, percent, silent, unknown};
-use crate::evidence::Kind;
+use crate::evidence::{Kind, Level, Object};
 
 /// "Heavily used", of the I/Os.
 const HEAVY: f64 = 0.05;
@@ -16,7 +16,11 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>) -> Said {
-    if !case.data().any(|object| matches!(object.kind, Kind::Index | Kind::Table)) {
+    // InnoDB's indexes lie in the file of their table.
+    let tells_apart = |object: &Object| {
+        object.kind == Kind::Index || object.kind == Kind::Table && object.identity.level == Level::Segment
+    };
+    if !case.data().any(tells_apart) {
         return unknown(
             "tables and indexes were not told apart; give object statistics, AWR or samples of PostgreSQL",
         );
@@ -46,7 +50,9 @@ mod tests {
         let unused =
             testing::period(vec![object("t", Kind::Table, 99.0), object("i", Kind::Index, 1.0)], 0.5);
         assert_eq!(testing::of(&RULE, &unused), Outcome::Silent);
-        let files = testing::period(vec![object("f", Kind::Data, 99.0)], 0.5);
-        assert_eq!(testing::of(&RULE, &files), Outcome::Unknown);
+        for kind in [Kind::Data, Kind::Table] {
+            let files = testing::period(vec![object("f", kind, 99.0)], 0.5);
+            assert_eq!(testing::of(&RULE, &files), Outcome::Unknown);
+        }
     }
 }

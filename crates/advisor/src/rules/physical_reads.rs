@@ -1,7 +1,7 @@
 //! Tables and indexes with many physical reads are candidates.
 
 use super::{Case, Rule, Said, Subject, fires, names, percent, silent, unknown};
-use crate::evidence::{Counter, Level};
+use crate::evidence::{Counter, Kind, Level, Object};
 
 /// "Many": a tenth of all.
 const MANY: f64 = 0.10;
@@ -15,13 +15,13 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(case: &Case<'_>) -> Said {
-    let segments = case.evidence.objects.iter().filter(|object| object.identity.level == Level::Segment);
+    let segments = case.evidence.objects.iter().filter(|object| is_table_or_index(object));
     let reads: Vec<_> =
         segments.filter_map(|object| Some((object, object.counts.get(Counter::Reads)?))).collect();
     let all: f64 = reads.iter().map(|(_, reads)| reads).sum();
     if all <= 0.0 {
         return unknown(
-            "no physical reads of tables were measured; give object statistics, AWR or samples of PostgreSQL",
+            "no physical reads of tables were measured; give object statistics, AWR or samples of \"tier0 advise collect\"",
         );
     }
     let mut many: Vec<_> = reads.into_iter().filter(|(_, reads)| *reads >= MANY * all).collect();
@@ -36,11 +36,15 @@ fn check(case: &Case<'_>) -> Said {
     }
 }
 
+/// InnoDB has a file for each table.
+fn is_table_or_index(object: &Object) -> bool {
+    object.identity.level == Level::Segment || matches!(object.kind, Kind::Table | Kind::Partition)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Outcome, testing};
     use super::*;
-    use crate::evidence::Kind;
 
     #[test]
     fn it_fires_is_silent_and_does_not_know() {

@@ -184,7 +184,7 @@ impl Load {
 fn engine(format: Option<Format>) -> &'static str {
     match format {
         Some(Format::Postgresql) => "postgresql-15",
-        Some(Format::MysqlStatus) => "innodb",
+        Some(Format::MysqlStatus | Format::Mysql | Format::Mariadb) => "innodb",
         Some(Format::Awr) => "oracle-11g",
         _ => "sql-server-2008",
     }
@@ -195,8 +195,8 @@ fn page_bytes(engine: &str) -> f64 {
     if engine == "innodb" { 16384.0 } else { 8192.0 }
 }
 
-/// The share of the reads that reach the storage. PostgreSQL counts reads from the operating system, whose page cache serves
-/// some; where the array's volumes were sampled too, they say how many.
+/// The share of the reads that reach the storage. PostgreSQL, MySQL and MariaDB count reads from the operating system, whose page
+/// cache may serve some; where the array's volumes were sampled too, they say how many.
 fn reaches(
     evidence: &Evidence,
     data: &[&Object],
@@ -206,9 +206,10 @@ fn reaches(
 ) -> f64 {
     let asked: f64 =
         data.iter().filter_map(|object| object.counts.get(Counter::Reads)).sum::<f64>() / seconds;
+    let is_collected = matches!(format, Some(Format::Postgresql | Format::Mysql | Format::Mariadb));
     let volumes = evidence.devices.iter().filter(|device| device.name.starts_with("volume "));
     let read = volumes.filter_map(|device| device.reads_s).reduce(|one, other| one + other);
-    let Some(read) = read.filter(|_| format == Some(Format::Postgresql) && asked > 0.0) else { return 1.0 };
+    let Some(read) = read.filter(|_| is_collected && asked > 0.0) else { return 1.0 };
     let share = (read / asked).clamp(REACHES_MIN, 1.0);
     if share < 1.0 {
         notes.push(format!(

@@ -197,6 +197,73 @@ fn samples_of_postgresql() {
     near(object(&evidence, "write-ahead log").counts.ms_per_write(), 2.0);
 }
 
+#[test]
+fn samples_of_mariadb() {
+    let evidence = evidence(&["mariadb.jsonl"]);
+    near(evidence.seconds, 60.0);
+    near(evidence.instance.transactions, 6000.0);
+    let orders = object(&evidence, "orders");
+    near(orders.counts.get(Counter::Reads), 60_000.0);
+    near(orders.counts.get(Counter::Writes), 6000.0);
+    near(orders.counts.ms_per_io(), 10.0);
+    assert_eq!(orders.counts.get(Counter::WriteMs), None, "InnoDB does not time its writes");
+    assert_eq!(orders.identity.path.as_deref(), Some("/var/lib/mysql/shop/orders.ibd"));
+    let part = object(&evidence, "lines:p1");
+    assert_eq!((part.kind, part.table.as_deref()), (Kind::Partition, Some("lines")));
+    near(object(&evidence, "lines:p0").counts.get(Counter::Reads), 0.0);
+    // Pages are read one by one, also those of scans.
+    assert_eq!(object(&evidence, "history").is_sequential(), Some(true));
+    near(object(&evidence, "stage").counts.get(Counter::Reads), 200.0);
+    assert_eq!(evidence.restarts, 0, "a table that was emptied is no restart");
+    near(object(&evidence, "binary log").counts.ms_per_write(), 2.0);
+    near(object(&evidence, "redo log").counts.get(Counter::Writes), 6000.0);
+    near(evidence.host.busy, 0.25);
+    assert!(evidence.notes.iter().all(|note| !note.contains("performance_schema")), "{:?}", evidence.notes);
+}
+
+/// MariaDB's default: the tables are known with their sizes, and their I/O is not 0.
+#[test]
+fn samples_without_performance_schema() {
+    let lines = text("mariadb.jsonl").lines().map(|line| {
+        let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        line["has_files"] = false.into();
+        line["has_io_times"] = false.into();
+        line["instance"]["transactions"] = serde_json::Value::Null;
+        let objects = line["objects"].as_array_mut().expect("a list");
+        objects.retain(|object| object["bytes"].is_number());
+        for object in objects.iter_mut().filter_map(|object| object.as_object_mut()) {
+            object.retain(|field, _| {
+                ["schema", "name", "partition", "kind", "bytes"].contains(&field.as_str())
+            });
+        }
+        format!("{line}\n")
+    });
+    let text: String = lines.collect();
+    let evidence = try_texts(&[("f", &text)]).expect("samples");
+    assert_eq!(object(&evidence, "orders").counts.get(Counter::Reads), None);
+    let ranked: Vec<_> = evidence.ranked().iter().map(|object| object.full_name()).collect();
+    assert_eq!(ranked, ["all data of InnoDB", "redo log"]);
+    let data = object(&evidence, "all data of InnoDB");
+    near(data.counts.get(Counter::Reads), 60_000.0);
+    near(data.bytes, 480.58e9);
+    near(evidence.instance.transactions, 5400.0);
+    for word in ["performance_schema = ON", "COMMIT"] {
+        assert!(evidence.notes.iter().any(|note| note.contains(word)), "{word}: {:?}", evidence.notes);
+    }
+}
+
+/// A line of 600 KB whose objects would take 60 MB, and one of 64 MB a hundred times as much.
+#[test]
+fn a_list_without_an_end_is_refused_before_it_takes_memory() {
+    for name in ["mariadb.jsonl", "postgres.jsonl"] {
+        let line = text(name).lines().next().expect("a line");
+        let list = if name == "mariadb.jsonl" { "\"objects\":[" } else { "\"relations\":[" };
+        let line = line.replacen(list, &format!("{list}{}", "{},".repeat(200_000)), 1);
+        let error = try_texts(&[("f", &format!("{line}\n"))]).expect_err("too many").to_string();
+        assert!(error.starts_with("f, line 1: ") && error.contains("more than 200000"), "{error}");
+    }
+}
+
 /// A kill in the middle of a line.
 #[test]
 fn a_cut_line_of_samples_is_left_out() {

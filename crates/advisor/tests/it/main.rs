@@ -8,7 +8,7 @@ use tier0_advisor::evidence::{Collector, Evidence, Object};
 use tier0_advisor::read::{ReadError, read};
 
 /// The samples, by name.
-pub(crate) const SAMPLES: [(&str, &str); 13] = [
+pub(crate) const SAMPLES: [(&str, &str); 14] = [
     ("file_statistics.csv", include_str!("samples/file_statistics.csv")),
     ("blitz_table.csv", include_str!("samples/blitz_table.csv")),
     ("blitz_result.csv", include_str!("samples/blitz_result.csv")),
@@ -22,6 +22,7 @@ pub(crate) const SAMPLES: [(&str, &str); 13] = [
     ("mysql_start.txt", include_str!("samples/mysql_start.txt")),
     ("mysql_end.txt", include_str!("samples/mysql_end.txt")),
     ("postgres.jsonl", include_str!("samples/postgres.jsonl")),
+    ("mariadb.jsonl", include_str!("samples/mariadb.jsonl")),
 ];
 
 /// The example that ships.

@@ -132,6 +132,15 @@ fn shares_need_no_time() {
 }
 
 #[test]
+fn mariadb_alone_is_enough() {
+    let advice = advice(&["mariadb.jsonl"], Some(100e9));
+    assert_eq!(chosen(&advice), ["orders"]);
+    assert!(advice.chosen.gain.is_some_and(|gain| gain.expected > 0.5), "{:?}", advice.chosen);
+    assert!(why(&advice, "history").contains("large scans"), "{}", why(&advice, "history"));
+    assert!(why(&advice, "redo log").contains("log") && why(&advice, "binary log").contains("log"));
+}
+
+#[test]
 fn postgresql_alone_is_enough() {
     let advice = advice(&["postgres.jsonl"], Some(100e9));
     assert_eq!(chosen(&advice), ["orders"]);

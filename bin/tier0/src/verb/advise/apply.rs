@@ -83,8 +83,14 @@ pub(super) fn run(verb: &Apply, global: &Global) -> Result<(), Failure> {
     if moves.is_empty() {
         let text = match unknown {
             0 => "the plan moves nothing; its answer says why (\"answer\" in the file)".to_owned(),
+            _ if verb.pin => {
+                "--pin follows the files of a PostgreSQL only, and the plan is not of one; move its objects by hand (tier0 advise plan \
+                 --sql), or pin a whole volume (tier0 volume set NAME place)"
+                    .to_owned()
+            }
             _ => {
-                "the plan is not of a PostgreSQL; carry its statements out by hand (tier0 advise plan --sql)"
+                "the plan is not of a PostgreSQL, and only there tier0 carries a plan out; carry its statements out by hand (tier0 advise \
+                 plan --sql)"
                     .to_owned()
             }
         };

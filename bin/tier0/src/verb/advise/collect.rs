@@ -1,4 +1,4 @@
-//! `tier0 advise collect`: samples of a running PostgreSQL, as JSON lines that `tier0 advise` reads.
+//! `tier0 advise collect`: samples of a running PostgreSQL, MySQL or MariaDB, as JSON lines that `tier0 advise` reads.
 //!
 //! Every line is complete when the next is begun, so a kill costs at most one sample. A file that exists is continued. A server
 //! that goes away is asked again at the next sample.
@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::SignedDuration;
-use tier0_advisor::samples::{MARK, PostgresSample, Relation};
+use tier0_advisor::samples::Collected;
+use tier0_advisor::samples::mysql::MysqlSample;
+use tier0_advisor::samples::postgres::PostgresSample;
 
 use super::input::parse_period;
-use super::postgres::{Server, Settings};
 use super::volumes::volumes;
+use super::{mysql, postgres};
 use crate::cli::Global;
 use crate::control::Addressee;
 use crate::driving::live_line;
@@ -27,13 +29,24 @@ Examples:
       a sample every 10 s for 24 h; Ctrl-C ends it, and what is written counts
   tier0 advise collect --dsn postgresql://monitor@localhost/shop \\
     --every 30s --for 1h --out shop.jsonl
+  tier0 advise collect --dsn mysql://monitor@db1:3306/ --out shop.jsonl
+      a MySQL or a MariaDB, with all its databases
+  tier0 advise collect --out shop.jsonl \\
+    --dsn 'mysql://monitor@localhost/?socket=/run/mysqld/mysqld.sock'
   tier0 advise shop.jsonl --flash 800GB
       what the samples say
 
-The user needs the role pg_monitor. A password belongs into PGPASSWORD; it is
-never printed. Without track_io_timing and track_wal_io_timing the server's
-waits read \"not measured\". Where the server is on this host, its processors are
-sampled too.";
+PostgreSQL: the user needs the role pg_monitor; the password belongs into
+PGPASSWORD. Without track_io_timing and track_wal_io_timing the server's waits
+read \"not measured\".
+
+MySQL 8.0, MariaDB 10.6 and later: the user needs the privileges PROCESS on *.*
+and SELECT on performance_schema.*; the password belongs into MYSQL_PWD. MariaDB
+has performance_schema switched off by default: without it, tables read \"not
+measured\". ?require_ssl=true in the DSN encrypts the connection.
+
+Passwords are never printed. Where the server is on this host, its processors
+are sampled too.";
 
 /// The shortest time between samples: each is a scan of the server's statistics.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
@@ -44,7 +57,7 @@ const TAIL_BYTES: u64 = 64 << 20;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Collect {
-    /// The database, as key=value pairs or postgresql://
+    /// The database: postgresql://, key=value pairs of PostgreSQL, mysql:// or mariadb://
     #[arg(long, value_name = "DSN")]
     dsn: String,
     /// Time between samples
@@ -68,38 +81,112 @@ pub(super) fn run(verb: &Collect, global: &Global) -> Result<(), Failure> {
             "--every is less than 1s; samples so close measure themselves; use 1s or more".into(),
         ));
     }
-    let settings = Settings::of(&verb.dsn)?;
+    match mysql::is_mysql(&verb.dsn) {
+        true => collect(verb, global, Mysql { settings: mysql::Settings::of(&verb.dsn)?, server: None }),
+        false => {
+            collect(verb, global, Postgres { settings: postgres::Settings::of(&verb.dsn)?, server: None })
+        }
+    }
+}
+
+/// A server that is asked for samples.
+trait Source {
+    type Sample: Collected;
+
+    /// A sample. A server that went away is connected to again.
+    async fn sample(&mut self) -> Result<Self::Sample, String>;
+    /// Ends the connection.
+    async fn close(&mut self);
+}
+
+struct Postgres {
+    settings: postgres::Settings,
+    server: Option<postgres::Server>,
+}
+
+impl Source for Postgres {
+    type Sample = PostgresSample;
+
+    async fn sample(&mut self) -> Result<PostgresSample, String> {
+        let server = match self.server.take() {
+            Some(server) => server,
+            None => {
+                let server = postgres::Server::connect(&self.settings).await?;
+                server.check_views().await?;
+                server
+            }
+        };
+        let sample = server.sample(&self.settings).await?;
+        self.server = Some(server);
+        Ok(sample)
+    }
+
+    async fn close(&mut self) {
+        self.server = None;
+    }
+}
+
+struct Mysql {
+    settings: mysql::Settings,
+    server: Option<mysql::Server>,
+}
+
+impl Source for Mysql {
+    type Sample = MysqlSample;
+
+    async fn sample(&mut self) -> Result<MysqlSample, String> {
+        let mut server = match self.server.take() {
+            Some(server) => server,
+            None => mysql::Server::connect(&self.settings).await?,
+        };
+        let sample = server.sample().await?;
+        self.server = Some(server);
+        Ok(sample)
+    }
+
+    async fn close(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.close().await;
+        }
+    }
+}
+
+/// Samples until the end.
+fn collect<S: Source>(verb: &Collect, global: &Global, mut source: S) -> Result<(), Failure> {
     let array = verb.array.as_deref().map(Addressee::of).transpose()?;
-    let mut file = open(&verb.out)?;
+    let mut file = open::<S::Sample>(&verb.out)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
         .map_err(|error| Failure::Run(format!("cannot start: {error}; check the limits of this process")))?;
     let bar = live_line(global.quiet == 0);
     let collected = runtime.block_on(async {
-        // The first connection must work: a wrong name would fail for a day.
-        let mut server = None;
         let mut every = tokio::time::interval(positive(verb.every));
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let end = tokio::time::Instant::now() + positive(verb.lasts);
-        let mut known: Vec<Relation> = Vec::new();
+        let mut known = Vec::new();
         let (mut written, mut failed) = (0_u64, 0_u64);
         loop {
             every.tick().await;
-            match sample(&mut server, &settings, array.as_ref()).await {
+            match sample(&mut source, array.as_ref()).await {
                 Ok(sample) => {
-                    write(&mut file, &verb.out, &changed(sample, &mut known, written == 0))?;
+                    if written == 0 {
+                        sample.lacks().iter().for_each(|fact| tracing::warn!("{fact}"));
+                    }
+                    let sample = changed(sample, &mut known, written == 0);
+                    write(&mut file, &verb.out, &json_line(&sample))?;
                     written += 1;
                     bar.set_message(format!("{written} samples in {}", verb.out.display()));
                 }
+                // The first connection must work: a wrong name would fail for a day.
                 Err(fact) if written == 0 => return Err(Failure::Run(fact)),
                 Err(fact) => {
                     failed += 1;
-                    server = None;
                     tracing::warn!("{fact}; trying again at the next sample");
                 }
             }
             // The first sample is at 0, the last at the end.
             if tokio::time::Instant::now() + positive(verb.every) / 2 > end {
+                source.close().await;
                 return Ok((written, failed));
             }
         }
@@ -118,53 +205,44 @@ fn positive(duration: SignedDuration) -> Duration {
     Duration::try_from(duration).unwrap_or(Duration::from_secs(1))
 }
 
-async fn sample(
-    server: &mut Option<Server>,
-    settings: &Settings,
-    array: Option<&Addressee>,
-) -> Result<PostgresSample, String> {
-    if server.is_none() {
-        let connected = Server::connect(settings).await?;
-        connected.check_views().await?;
-        *server = Some(connected);
-    }
-    let Some(connected) = server else { return Err("no connection; check the server".to_owned()) };
-    let mut sample = connected.sample(settings).await?;
+async fn sample<S: Source>(source: &mut S, array: Option<&Addressee>) -> Result<S::Sample, String> {
+    let mut sample = source.sample().await?;
     if let Some(array) = array {
-        sample.volumes = volumes(array).map_err(|failure| failure.text().unwrap_or_default())?;
+        sample.set_volumes(volumes(array).map_err(|failure| failure.text().unwrap_or_default())?);
     }
     Ok(sample)
 }
 
-/// The sample with only the relations whose counters have changed, unless it is the first.
-fn changed(mut sample: PostgresSample, known: &mut Vec<Relation>, is_first: bool) -> PostgresSample {
-    let all = std::mem::take(&mut sample.relations);
-    // A relation that went makes the list a new one.
-    let gone = known.iter().any(|before| find(&all, before).is_none());
-    sample.full = is_first || gone;
-    sample.relations = match sample.full {
+/// The sample with only the objects whose counters have changed, unless it is the first.
+fn changed<S: Collected>(mut sample: S, known: &mut Vec<S::Object>, is_first: bool) -> S {
+    let all = std::mem::take(sample.objects());
+    // An object that went makes the list a new one.
+    let gone = known.iter().any(|before| find::<S>(&all, before).is_none());
+    let is_full = is_first || gone;
+    sample.set_full(is_full);
+    *sample.objects() = match is_full {
         true => all.clone(),
-        false => all.iter().filter(|now| find(known, now) != Some(*now)).cloned().collect(),
+        false => all.iter().filter(|now| find::<S>(known, now) != Some(*now)).cloned().collect(),
     };
     *known = all;
     sample
 }
 
-/// The relation of the same name; lists are ordered by schema and name.
-fn find<'a>(list: &'a [Relation], like: &Relation) -> Option<&'a Relation> {
-    let key = |relation: &Relation| (relation.schema.clone(), relation.name.clone());
-    list.binary_search_by(|relation| key(relation).cmp(&key(like))).ok().map(|at| &list[at])
+/// The object of the same key; lists are ordered by it.
+fn find<'a, S: Collected>(list: &'a [S::Object], like: &S::Object) -> Option<&'a S::Object> {
+    let found = list.binary_search_by(|object| S::key(object).cmp(&S::key(like)));
+    found.ok().map(|at| &list[at])
 }
 
-fn write(file: &mut File, path: &Path, sample: &PostgresSample) -> Result<(), Failure> {
-    let written = file.write_all(json_line(sample).as_bytes()).and_then(|()| file.flush());
+fn write(file: &mut File, path: &Path, line: &str) -> Result<(), Failure> {
+    let written = file.write_all(line.as_bytes()).and_then(|()| file.flush());
     written.map_err(|error| {
         Failure::Run(format!("cannot write to {}: {error}; check the file system's space", path.display()))
     })
 }
 
 /// Opens the file for more lines. A line that was cut off is removed.
-fn open(path: &Path) -> Result<File, Failure> {
+fn open<S: Collected>(path: &Path) -> Result<File, Failure> {
     let shown = path.display();
     let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
     let mut file = opened.map_err(|error| {
@@ -179,8 +257,11 @@ fn open(path: &Path) -> Result<File, Failure> {
     let mut first = Vec::new();
     let mut head = BufReader::new((&file).take(4096));
     head.read_until(b'\n', &mut first).map_err(unreadable)?;
-    if !String::from_utf8_lossy(&first).contains(MARK) {
-        return Err(Failure::Input(format!("{shown} exists and has no samples; name another file")));
+    let first = String::from_utf8_lossy(&first);
+    if !S::MARKS.iter().any(|mark| first.contains(&format!("\"{mark}\""))) {
+        return Err(Failure::Input(format!(
+            "{shown} exists and has no samples of such a server; name another file"
+        )));
     }
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).map_err(unreadable)?;
     let mut tail = Vec::new();
@@ -196,6 +277,8 @@ fn open(path: &Path) -> Result<File, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use tier0_advisor::samples::postgres::{MARK, Relation};
+
     use super::*;
 
     fn relation(name: &str, reads: f64) -> Relation {
@@ -227,9 +310,11 @@ mod tests {
         let path = directory.path().join("f.jsonl");
         let line = format!("{{\"tier0\":\"{MARK}\"}}\n");
         std::fs::write(&path, format!("{line}{line}{{\"tier")).expect("a file");
-        open(&path).expect("it has samples").write_all(b"x\n").expect("it is open");
+        open::<PostgresSample>(&path).expect("it has samples").write_all(b"x\n").expect("it is open");
         assert_eq!(std::fs::read_to_string(&path).expect("a file"), format!("{line}{line}x\n"));
         std::fs::write(&path, "something else\n").expect("a file");
-        assert!(open(&path).is_err(), "it is not ours");
+        assert!(open::<PostgresSample>(&path).is_err(), "it is not ours");
+        std::fs::write(&path, &line).expect("a file");
+        assert!(open::<MysqlSample>(&path).is_err(), "it is of another server");
     }
 }

@@ -6,6 +6,7 @@ mod collect;
 mod example;
 mod extents;
 mod input;
+mod mysql;
 mod pinning;
 mod plan;
 mod postgres;
@@ -39,8 +40,8 @@ Examples:
 Files are recognised by their content: SQL Server file statistics as CSV
 (the known report, sys.dm_io_virtual_file_stats, sp_BlitzFirst), execution
 statistics of objects, Perfmon CSV (relog -f csv), iostat -x, sar -u -d, Oracle
-AWR and Statspack (text or HTML), MySQL status, and samples of PostgreSQL that
-\"tier0 advise collect\" has taken. Give two samples of counters, the earlier one
+AWR and Statspack (text or HTML), MySQL status, and samples of PostgreSQL, MySQL
+or MariaDB that \"tier0 advise collect\" has taken. Give two samples of counters, the earlier one
 first; their difference counts. What was not measured reads \"not measured\".
 docs/advise.md explains the answer.";
 
@@ -69,7 +70,7 @@ pub(crate) struct Advise {
 /// What else to do.
 #[derive(Debug, Subcommand)]
 enum AdviseVerb {
-    /// Take samples of a running PostgreSQL
+    /// Take samples of a running PostgreSQL, MySQL or MariaDB
     Collect(collect::Collect),
     /// Plan what to move to flash, with the statements that move it
     Plan(Box<plan::PlanVerb>),

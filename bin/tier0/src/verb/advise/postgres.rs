@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tier0_advisor::samples::{DatabaseAddress, DatabaseCounters, MARK, PostgresSample, Relation, VERSION};
+use tier0_advisor::samples::DatabaseAddress;
+use tier0_advisor::samples::postgres::{DatabaseCounters, MARK, PostgresSample, Relation, VERSION};
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls, Row};
 
@@ -64,6 +65,13 @@ pub(super) struct Settings {
 impl Settings {
     /// What a DSN and the environment say.
     pub(super) fn of(dsn: &str) -> Result<Settings, Failure> {
+        if super::mysql::is_mysql(dsn) {
+            return Err(Failure::Input(
+                "--dsn names a MySQL or a MariaDB, and only on a PostgreSQL tier0 carries a plan out; carry its statements out by hand \
+                 (tier0 advise plan --sql)"
+                    .to_owned(),
+            ));
+        }
         // The text of the error may hold parts of the DSN, and these a password.
         let mut config: Config = dsn.parse().map_err(|_| {
             Failure::Input(

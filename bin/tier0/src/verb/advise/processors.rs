@@ -32,6 +32,21 @@ pub(super) fn server_ms(session: i32, program: &str) -> Option<f64> {
     Some(ticks as f64 * 1e3 / rustix::param::clock_ticks_per_second() as f64)
 }
 
+/// Milliseconds that the one process of a server has taken since it started: that which the server names, or the only one of its
+/// programs on this host. None where several may be meant.
+pub(super) fn process_ms(named: Option<i32>, programs: &[&str]) -> Option<f64> {
+    let is_one = |process: &Process| programs.contains(&process.program.as_str());
+    let found = named.and_then(Process::of).filter(is_one).or_else(|| {
+        let numbers = std::fs::read_dir("/proc")
+            .ok()?
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let mut processes = numbers.filter_map(Process::of).filter(is_one);
+        let only = processes.next()?;
+        processes.next().is_none().then_some(only)
+    });
+    found.map(|process| process.ticks as f64 * 1e3 / rustix::param::clock_ticks_per_second() as f64)
+}
+
 /// A process.
 #[derive(Debug, PartialEq)]
 struct Process {
@@ -87,5 +102,8 @@ mod tests {
         let own = std::process::id() as i32;
         assert!(Process::of(own).is_some());
         assert_eq!(server_ms(own, "postgres"), None);
+        let program = Process::of(own).expect("it runs").program;
+        assert!(process_ms(Some(own), &[&program]).is_some());
+        assert_eq!(process_ms(Some(own), &["no program"]), None);
     }
 }

@@ -16,7 +16,7 @@ use crate::support::{directory, file, run, text};
 
 /// Examples of help texts that do not run here: how they begin, and why.
 const NOT_RUN: [(&str, &str); 23] = [
-    ("tier0 advise collect", "needs a running PostgreSQL; a system test has one"),
+    ("tier0 advise collect", "needs a running database; system tests have one"),
     ("tier0 advise apply", "needs a running PostgreSQL; a system test has one"),
     ("tier0 advise check", "needs a plan and later samples; the tests of the advisor have them"),
     (

@@ -1,7 +1,8 @@
-//! The file that `tier0 advise collect` writes: JSON lines, one sample of a PostgreSQL each. The first line of a run has all
-//! relations, the others those whose counters changed. A line that a kill cut off is left out when it is read.
+//! A sample of a PostgreSQL.
 
 use serde::{Deserialize, Serialize};
+
+use super::{Collected, DatabaseAddress, Head, HostCounters, VolumeCounters};
 
 /// The value of [`PostgresSample::tier0`].
 pub const MARK: &str = "postgresql-sample";
@@ -37,6 +38,7 @@ pub struct PostgresSample {
     /// Counters of the database.
     pub database: DatabaseCounters,
     /// Counters of relations.
+    #[serde(deserialize_with = "super::bounded")]
     pub relations: Vec<Relation>,
     /// Milliseconds of processor time of the server's processes, where they can be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,38 +47,8 @@ pub struct PostgresSample {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostCounters>,
     /// Volumes of the array, where it was asked.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "super::bounded")]
     pub volumes: Vec<VolumeCounters>,
-}
-
-/// Which database of which server.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DatabaseAddress {
-    /// The server's host, or the directory of its socket, as it was connected to.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// The database.
-    pub database: String,
-    /// The identifier that the server's data directory has since it was made, where it may be read.
-    pub system: Option<String>,
-}
-
-impl DatabaseAddress {
-    /// Whether both are the same database. Servers with identifiers are told apart by them, whatever way leads there.
-    pub fn is_same(&self, other: &DatabaseAddress) -> bool {
-        let is_same_server = match (&self.system, &other.system) {
-            (Some(one), Some(other)) => one == other,
-            _ => self.host == other.host && self.port == other.port,
-        };
-        is_same_server && self.database == other.database
-    }
-
-    /// As words: `database "shop" of host db1, port 5432`.
-    pub fn words(&self) -> String {
-        format!("database {:?} of host {:?}, port {}", self.database, self.host, self.port)
-    }
 }
 
 /// Counters of the database and of the server, since their reset.
@@ -133,56 +105,43 @@ pub struct Relation {
     pub changed_rows: Option<f64>,
 }
 
-/// Jiffies of the host's processors since boot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HostCounters {
-    /// Processors.
-    pub cores: f64,
-    /// Time at work.
-    pub busy: f64,
-    /// Idle with I/Os under way.
-    pub io_wait: f64,
-    /// All time.
-    pub all: f64,
-}
+impl Collected for PostgresSample {
+    type Object = Relation;
+    const MARKS: &'static [&'static str] = &[MARK];
+    const VERSION: u32 = VERSION;
 
-/// A volume of the array.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct VolumeCounters {
-    /// Its name.
-    pub name: String,
-    /// Reads since the array's start.
-    pub reads: f64,
-    /// Writes.
-    pub writes: f64,
-    /// Bytes of both.
-    pub bytes: f64,
-    /// Milliseconds of reads.
-    pub read_ms: f64,
-    /// Milliseconds of writes.
-    pub write_ms: f64,
-}
+    fn head(&self) -> Head<'_> {
+        Head { mark: &self.tier0, version: self.version, at: self.at, is_full: self.full }
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    fn objects(&mut self) -> &mut Vec<Relation> {
+        &mut self.relations
+    }
 
-    #[test]
-    fn the_same_server_is_known_by_its_identifier() {
-        let address = |host: &str, system: Option<&str>| DatabaseAddress {
-            host: host.into(),
-            port: 5432,
-            database: "shop".into(),
-            system: system.map(str::to_owned),
-        };
-        assert!(address("/run", Some("7")).is_same(&address("localhost", Some("7"))), "another way to it");
-        assert!(
-            !address("db1", Some("7")).is_same(&address("db1", Some("8"))),
-            "a server that took its place"
-        );
-        assert!(address("db1", None).is_same(&address("db1", Some("8"))));
-        assert!(!address("db1", None).is_same(&address("db2", None)));
-        let other = DatabaseAddress { database: "test".into(), ..address("db1", Some("7")) };
-        assert!(!address("db1", Some("7")).is_same(&other));
+    fn set_full(&mut self, full: bool) {
+        self.full = full;
+    }
+
+    fn set_volumes(&mut self, volumes: Vec<VolumeCounters>) {
+        self.volumes = volumes;
+    }
+
+    fn key(of: &Relation) -> [&str; 3] {
+        [&of.schema, &of.name, ""]
+    }
+
+    fn lacks(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
+        if !self.has_io_times {
+            lacks.push(
+                "track_io_timing is off, so waits of PostgreSQL read \"not measured\"; switch it on (alter system set \
+                 track_io_timing = on)"
+                    .to_owned(),
+            );
+        }
+        if !self.has_log_times {
+            lacks.push("track_wal_io_timing is off, so waits for the log read \"not measured\"".to_owned());
+        }
+        lacks
     }
 }
