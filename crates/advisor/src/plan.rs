@@ -207,6 +207,7 @@ impl Plan {
 fn statements(row: &Ranked, target: &Target) -> Vec<String> {
     match row.format {
         Some(Format::Postgresql) => postgresql(row, target),
+        Some(_) if !can_be_quoted(row, target) => Vec::new(),
         Some(Format::Awr) => oracle(row, target),
         Some(Format::Mysql) => mysql(row, target),
         Some(Format::Mariadb) => tablespace_file(row, target, true),
@@ -217,9 +218,39 @@ fn statements(row: &Ranked, target: &Target) -> Vec<String> {
     }
 }
 
+/// Whether the names are such that quotation marks suffice. The clients of Oracle and SQL Server read lines on their own ("/", "GO",
+/// ":!!") even between quotation marks, sqlcmd replaces "$(name)", and SQL*Plus asks for "&name".
+fn can_be_quoted(row: &Ranked, target: &Target) -> bool {
+    let asks = if row.format == Some(Format::Awr) { "&" } else { "$(" };
+    let of_row = [&row.database, &row.own_name].into_iter().chain(&row.path);
+    let mut names = of_row.chain([&target.tablespace]).chain(&target.directory);
+    names.all(|name| !name.contains(is_harmful) && !name.contains(asks))
+}
+
+/// Whether a character commands a terminal or turns the direction of what is written.
+fn is_harmful(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// A name of SQL in quotes, so that no name of an object can become a statement.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A name of PostgreSQL in quotes, with escapes for what would command a terminal.
+fn quoted_of_postgresql(name: &str) -> String {
+    if !name.contains(is_harmful) {
+        return quoted(name);
+    }
+    let mut escaped = String::new();
+    for c in name.chars() {
+        match c {
+            '\\' => escaped.push_str("\\\\"),
+            c if is_harmful(c) => escaped.push_str(&format!("\\{:04x}", u32::from(c))),
+            c => escaped.push(c),
+        }
+    }
+    format!("U&{}", quoted(&escaped))
 }
 
 /// A text of SQL.
@@ -229,7 +260,8 @@ fn text(value: &str) -> String {
 
 /// A text in a comment, which ends with its line.
 pub fn in_comment(name: &str) -> String {
-    name.replace(char::is_control, " ")
+    // sqlcmd replaces "$(name)" in comments too.
+    name.replace(is_harmful, " ").replace("$(", "$ (")
 }
 
 /// A name in the brackets of SQL Server.
@@ -244,7 +276,8 @@ fn postgresql(row: &Ranked, target: &Target) -> Vec<String> {
 /// The statement that moves a table or an index of PostgreSQL.
 pub fn postgresql_move(kind: Kind, schema: &str, name: &str, tablespace: &str) -> String {
     let what = if kind == Kind::Index { "index" } else { "table" };
-    format!("alter {what} {}.{} set tablespace {};", quoted(schema), quoted(name), quoted(tablespace))
+    let [schema, name, tablespace] = [schema, name, tablespace].map(quoted_of_postgresql);
+    format!("alter {what} {schema}.{name} set tablespace {tablespace};")
 }
 
 fn oracle(row: &Ranked, target: &Target) -> Vec<String> {
@@ -438,8 +471,28 @@ mod tests {
         );
         let mut file = row(Format::VirtualFileStats, Level::File, Kind::Data, "a'b", Some("D:\\a.ndf"));
         assert!(statements(&file, &target)[0].contains("N'a''b'"));
-        file.database = "or]d\nshutdown --".to_owned();
-        let comment = &statements(&file, &target)[1];
-        assert!(comment.starts_with("-- then") && !comment.contains('\n'), "{comment}");
+        file.database = "or]d --".to_owned();
+        let [statement, comment] = &statements(&file, &target)[..] else { panic!("two lines") };
+        assert!(statement.contains("[or]]d --]") && comment.starts_with("-- then"), "{statement}{comment}");
+    }
+
+    /// Lines within quotation marks are commands to some clients, and to a terminal.
+    #[test]
+    fn a_name_with_control_characters_stays_on_its_line() {
+        let target = Target { tablespace: "flash".into(), directory: Some("F:\\fast".into()) };
+        let of = row(Format::Postgresql, Level::Segment, Kind::Table, "a\\b\n\u{1b}[2J\"", None);
+        assert_eq!(
+            statements(&of, &target),
+            ["alter table \"app\".U&\"a\\\\b\\000a\\001b[2J\"\"\" set tablespace \"flash\";"]
+        );
+        for name in ["a\nGO\n:!!del", "a$(b)"] {
+            let file = row(Format::VirtualFileStats, Level::File, Kind::Data, name, Some("D:\\a.ndf"));
+            assert!(statements(&file, &target).is_empty(), "{name:?}");
+        }
+        for name in ["a\n/\n", "R&D"] {
+            let table = row(Format::Awr, Level::Segment, Kind::Table, name, None);
+            assert!(statements(&table, &target).is_empty(), "{name:?}");
+        }
+        assert_eq!(in_comment("a\nb\u{202e}$(c)"), "a b $ (c)");
     }
 }

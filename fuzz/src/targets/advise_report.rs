@@ -37,7 +37,10 @@ fn seeds() -> Vec<Vec<u8>> {
         include_str!("../../../studies/advise-example/after.csv"),
         include_str!("../../../studies/advise-example/perfmon.csv"),
     ];
-    texts.map(|text| text.as_bytes().to_vec()).into()
+    let mut seeds: Vec<Vec<u8>> = texts.map(|text| text.as_bytes().to_vec()).into();
+    let units = texts[0].encode_utf16().flat_map(u16::to_le_bytes);
+    seeds.push([0xff, 0xfe].into_iter().chain(units).collect());
+    seeds
 }
 
 fn run(bytes: &[u8]) -> bool {

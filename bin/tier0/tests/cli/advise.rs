@@ -293,3 +293,24 @@ fn names_with_control_characters_are_escaped() {
     }
     assert!(told.stdout.contains("a\\u{1b}[2J\\u{202e}b"), "{}", told.stdout);
 }
+
+/// A name that would command a terminal, end a statement or begin an element of a page.
+#[test]
+fn names_of_objects_command_neither_terminal_nor_database_nor_browser() {
+    let directory = directory();
+    let name = r#"o\u001b[2J\"; drop table x; --<b>\n'\\"#;
+    let wicked = SAMPLES.replace("\"name\":\"orders\"", &format!("\"name\":\"{name}\""));
+    assert_ne!(wicked, SAMPLES);
+    let samples = file(directory.path(), "shop.jsonl", &wicked);
+    let sql = succeed(&["advise", "plan", text(&samples), "--flash", "85GB", "--sql"]);
+    let statement =
+        r#"alter table "public".U&"o\001b[2J""; drop table x; --<b>\000a'\\" set tablespace "flash";"#;
+    assert!(sql.lines().any(|line| line == statement), "{sql}");
+    let page = directory.path().join("advice.html");
+    let told = succeed(&["advise", text(&samples), "--flash", "85GB", "--html", text(&page)]);
+    let page = std::fs::read_to_string(page).expect("the page");
+    assert!(!page.contains("<b>\\") && page.contains("&#60;b&#62;"), "it is escaped for the browser");
+    for shown in [&told, &page, &sql] {
+        assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "{shown}");
+    }
+}

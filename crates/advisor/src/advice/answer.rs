@@ -99,11 +99,15 @@ fn brings(question: &Question, objects: &[Ranked], chosen: &Chosen) -> String {
         };
     }
     let has_sizes = objects.iter().filter(|row| row.verdict == Verdict::Flash).all(|row| row.bytes.is_some());
+    let size = match has_sizes {
+        true => gb(chosen.bytes),
+        false if chosen.bytes > 0.0 => format!("more than {}", gb(chosen.bytes)),
+        false => "of unknown size".to_owned(),
+    };
     let what = format!(
-        "{} object{} ({}{})",
+        "{} object{} ({size}{})",
         chosen.objects,
         if chosen.objects == 1 { "" } else { "s" },
-        if has_sizes { gb(chosen.bytes) } else { format!("more than {}", gb(chosen.bytes)) },
         chosen.wait_share.map_or(String::new(), |share| format!(", {} of the waits", percent(share))),
     );
     let flash = question.flash.map_or("flash".to_owned(), |flash| format!("{} of flash", gb(flash)));
@@ -117,8 +121,9 @@ fn brings(question: &Question, objects: &[Ranked], chosen: &Chosen) -> String {
             interval(gain)
         ),
         None => format!(
-            "{what} belong on {flash}; how much that brings is not known without waits, the time between samples, and the number and the busy \
-             share of the processors (--cores, --cpu)."
+            "{what} belong{} on {flash}; how much that brings is not known without waits, the time between samples, and the number and the \
+             busy share of the processors (--cores, --cpu).",
+            if chosen.objects == 1 { "s" } else { "" }
         ),
     }
 }

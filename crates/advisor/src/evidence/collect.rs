@@ -77,6 +77,8 @@ struct Group {
     seconds: Option<f64>,
     intervals: u64,
     restarts: u64,
+    /// Samples that are older than the one before.
+    disordered: u64,
     /// Counts of objects that found no place.
     left_out: u64,
 }
@@ -172,7 +174,10 @@ impl Group {
             instance: sample.instance,
         };
         if let Some(last) = self.last.take() {
-            self.add_difference(&last, &now);
+            match now.at.zip(last.at).is_some_and(|(now, then)| now < then) {
+                true => self.disordered += 1,
+                false => self.add_difference(&last, &now),
+            }
         }
         self.last = Some(now);
     }
@@ -182,17 +187,16 @@ impl Group {
         let fell = |(identity, object): (&Identity, &Object)| {
             last.objects.get(identity).is_some_and(|then| object.counts.fell_below(&then.counts))
         };
-        // A source that says when counting began is believed: an object whose counters fell is then a new one of the same name, such
-        // as a table that was emptied or built again.
-        let restarted = match (&last.epoch, &now.epoch) {
-            (Some(then), Some(now)) => then != now,
-            _ => {
-                now.seconds.zip(last.seconds).is_some_and(|(now, then)| now < then)
-                    || now.instance.fell_below(last.instance)
-                    || now.objects.iter().any(fell)
-            }
-        };
         let apart = |now: Option<f64>, then: Option<f64>| Some((now? - then?).max(0.0));
+        let any_fell = now.instance.fell_below(last.instance) || now.objects.iter().any(fell);
+        if let Some((epoch, before)) = now.epoch.as_ref().zip(last.epoch.as_ref()) {
+            let restarted = epoch != before && any_fell;
+            self.restarts += u64::from(restarted);
+            self.lengthen(apart(now.at, last.at));
+            self.add_of_each(last, now, restarted);
+            return;
+        }
+        let restarted = any_fell || now.seconds.zip(last.seconds).is_some_and(|(now, then)| now < then);
         if restarted {
             // All counters began again somewhere in between; what they have now was counted since then.
             self.restarts += 1;
@@ -203,11 +207,17 @@ impl Group {
             return;
         }
         self.lengthen(apart(now.at, last.at).or_else(|| apart(now.seconds, last.seconds)));
-        self.instance.add(now.instance.since(last.instance));
+        self.add_of_each(last, now, false);
+    }
+
+    /// Adds what was counted between two samples. What fell began again, and the rest went on: PostgreSQL keeps its counters over
+    /// an orderly restart, and a table that was made again begins at 0.
+    fn add_of_each(&mut self, last: &Last, now: &Last, restarted: bool) {
+        self.instance.add(now.instance.since(last.instance, restarted));
         for (identity, object) in &now.objects {
             let counts = match last.objects.get(identity) {
                 Some(then) if !object.counts.fell_below(&then.counts) => object.counts.since(&then.counts),
-                // It is new: all that it has was counted in between.
+                // It is new, or new again: all that it has was counted in between.
                 _ => object.counts,
             };
             self.sum(Object { counts, ..object.clone() });
@@ -255,6 +265,12 @@ impl Group {
                 format.words(),
                 self.restarts,
                 if self.restarts == 1 { "" } else { "s" }
+            ));
+        }
+        if self.disordered > 0 {
+            evidence.notes.push(format!(
+                "{}: the files are not in the order of their times, so what lies between them is not known; give the earlier one first",
+                format.words()
             ));
         }
         if self.left_out > 0 {
@@ -429,20 +445,27 @@ mod tests {
         assert!(evidence.notes[0].contains("restarted"), "{:?}", evidence.notes);
     }
 
-    /// A table that was emptied has new counters, and the others go on.
+    /// A table that was made again, and the server's orderly restart, which keeps all counters.
     #[test]
-    fn a_server_that_did_not_restart_is_believed() {
-        let with_epoch = |epoch: &str, mut sample: Sample| {
-            sample.epoch = Some(epoch.to_owned());
-            sample.instance.transactions = sample.at.map(|at| at * 100.0 + 5e6);
-            sample
+    fn counters_of_a_source_with_epochs_are_followed_one_by_one() {
+        let of = |at: f64, reads: [f64; 2], epoch: &str| Sample {
+            epoch: Some(epoch.to_owned()),
+            ..sample(at, reads)
         };
-        let (first, second) = (sample(0.0, [1000.0, 50.0]), sample(60.0, [1200.0, 20.0]));
-        let same = evidence([with_epoch("a", first.clone()), with_epoch("a", second.clone())]);
-        assert_eq!(reads(&same), [Some(200.0), Some(20.0)]);
-        assert_eq!((same.restarts, same.instance.transactions), (0, Some(6000.0)));
-        let other = evidence([with_epoch("a", first), with_epoch("b", second)]);
-        assert_eq!((reads(&other), other.restarts), (vec![Some(1200.0), Some(20.0)], 1));
+        let again = evidence([of(0.0, [1e9, 500.0], "1"), of(60.0, [1e9 + 7.0, 20.0], "1")]);
+        assert_eq!(reads(&again), [Some(7.0), Some(20.0)]);
+        assert_eq!(again.restarts, 0, "{:?}", again.notes);
+        let restarted = evidence([of(0.0, [1e9, 500.0], "1"), of(60.0, [1e9 + 7.0, 500.0], "2")]);
+        assert_eq!(reads(&restarted), [Some(7.0), Some(0.0)]);
+        let crashed = evidence([of(0.0, [1e9, 500.0], "1"), of(60.0, [7.0, 3.0], "2")]);
+        assert_eq!((reads(&crashed), crashed.restarts), (vec![Some(7.0), Some(3.0)], 1));
+    }
+
+    #[test]
+    fn files_in_the_wrong_order_are_named() {
+        let evidence = evidence([sample(60.0, [1600.0, 50.0]), sample(0.0, [1000.0, 50.0])]);
+        assert!(!evidence.is_period && evidence.restarts == 0);
+        assert!(evidence.notes.iter().any(|note| note.contains("give the earlier one first")));
     }
 
     #[test]

@@ -129,11 +129,13 @@ impl Instance {
         pairs.filter_map(|(now, then)| Some(((*now)?, (*then)?))).any(|(now, then)| now < then)
     }
 
-    /// What was counted since an earlier value.
+    /// What was counted since an earlier value. After a restart a counter that fell began again; else it was read too early.
     #[must_use]
-    pub fn since(mut self, mut earlier: Instance) -> Instance {
+    pub fn since(mut self, mut earlier: Instance, restarted: bool) -> Instance {
         for (now, then) in self.fields().into_iter().zip(earlier.fields()) {
-            *now = now.zip(*then).map(|(now, then)| (now - then).max(0.0));
+            let of =
+                |(now, then): (f64, f64)| if restarted && now < then { now } else { (now - then).max(0.0) };
+            *now = now.zip(*then).map(of);
         }
         self
     }

@@ -24,7 +24,11 @@ pub(super) struct Csv<'a> {
     line: u64,
     /// As it is written.
     pub(super) header: Vec<String>,
+    /// Columns that have a name or stand before one that has.
+    columns: usize,
     comma_is_decimal: bool,
+    /// Whether the last record may be cut off, as that of a log that is still being written; it is left out then.
+    pub(super) may_be_cut: bool,
 }
 
 /// The delimiter of a header line: the most frequent of the customary ones outside of quotes.
@@ -63,18 +67,53 @@ impl<'a> Csv<'a> {
             cells: 0,
             line: 1,
             header: Vec::new(),
+            columns: 0,
             comma_is_decimal: delimiter == b';',
+            may_be_cut: false,
         };
         if !csv.next()? {
             return Err(csv.wrong(None, "there is no header; export the table with its column names"));
         }
-        csv.header =
-            (0..csv.cells).map(|at| csv.text(at).trim_start_matches('\u{feff}').to_owned()).collect();
+        csv.header = (0..csv.cells).map(|at| csv.text(at)).collect();
+        csv.columns = csv.header.iter().rposition(|name| !name.is_empty()).map_or(0, |at| at + 1);
         Ok(csv)
     }
 
-    /// Reads the next record that is not empty; whether there is one.
+    /// Reads the next record of the table; whether there is one. A line of a single cell is none of a table of several columns:
+    /// sqlcmd ends with "(12 rows affected)", and typeperf with "The command completed successfully.".
     pub(super) fn next(&mut self) -> Result<bool, ReadError> {
+        while self.record()? {
+            if self.cells == 1 && self.columns > 1 || self.is_ruler() {
+                continue;
+            }
+            if self.cells >= self.columns {
+                return Ok(true);
+            }
+            if self.may_be_cut && self.is_last()? {
+                return Ok(false);
+            }
+            let fact = format!(
+                "the record has {} cells and its header {}; the file may be cut off, so export it again",
+                self.cells, self.columns
+            );
+            return Err(self.wrong(None, fact));
+        }
+        Ok(false)
+    }
+
+    /// Whether the record is the line of dashes that sqlcmd writes under a header.
+    fn is_ruler(&self) -> bool {
+        let text = &self.bytes[..self.ends[self.cells - 1]];
+        self.columns > 0 && text.starts_with(b"--") && text.iter().all(|byte| *byte == b'-')
+    }
+
+    fn is_last(&mut self) -> Result<bool, ReadError> {
+        let rest = self.input.fill_buf();
+        Ok(rest.map_err(|source| ReadError::System { file: self.file.to_owned(), source })?.is_empty())
+    }
+
+    /// Reads the next record that is not empty; whether there is one.
+    fn record(&mut self) -> Result<bool, ReadError> {
         let (mut filled, mut ended) = (0, 0);
         loop {
             self.line = self.parser.line();
@@ -160,11 +199,6 @@ impl<'a> Csv<'a> {
         }
     }
 
-    /// Whether a comma in a number is a decimal one.
-    pub(super) fn comma_is_decimal(&self) -> bool {
-        self.comma_is_decimal
-    }
-
     /// An error in the record that was read last.
     pub(super) fn wrong(&self, column: Option<&str>, fact: impl Into<String>) -> ReadError {
         ReadError::Wrong {
@@ -182,15 +216,33 @@ mod tests {
 
     #[test]
     fn quoted_cells_and_other_delimiters_are_read() {
-        let text = "a;b;\"c;d\"\n1;\"x\"\"y\";3,5\n\n2;;NULL\n";
+        let text = "a;b;\"c;d\";\n--;-;---\n1;\"x\"\"y\";3,5\n\n2;;NULL\n(2 rows affected)\n";
         let mut input = text.as_bytes();
         let mut csv = Csv::open("f", &mut input, delimiter("a;b;\"c;d\"")).expect("a header");
-        assert_eq!(csv.header, ["a", "b", "c;d"]);
+        assert_eq!(csv.header, ["a", "b", "c;d", ""]);
         assert!(csv.next().expect("a record"));
         assert_eq!((csv.text(1).as_str(), csv.figure(Some(2)).expect("a number")), ("x\"y", Some(3.5)));
         assert!(csv.next().expect("a record"));
         assert_eq!(csv.figure(Some(2)).expect("no number"), None);
         assert_eq!(csv.text(7), "");
+        assert!(!csv.next().expect("the end"));
+    }
+
+    #[test]
+    fn a_record_that_is_cut_off_is_an_error_or_the_end() {
+        let mut input = "a,b,c\n1,2,3\n4,5".as_bytes();
+        let mut csv = Csv::open("f", &mut input, b',').expect("a header");
+        assert!(csv.next().expect("a record"));
+        let error = csv.next().expect_err("it is cut").to_string();
+        assert!(
+            error.contains("line 3") && error.contains("2 cells") && error.contains("cut off"),
+            "{error}"
+        );
+        let mut input = "a,b,c\n4,5\n1,2,3\n4,5".as_bytes();
+        let mut csv = Csv::open("f", &mut input, b',').expect("a header");
+        csv.may_be_cut = true;
+        assert!(csv.next().is_err(), "it is not at the end");
+        assert!(csv.next().expect("a record"));
         assert!(!csv.next().expect("the end"));
     }
 

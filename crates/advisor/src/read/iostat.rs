@@ -5,6 +5,7 @@ use std::io::BufRead;
 use super::error::ReadError;
 use super::lines::Lines;
 use super::number::number;
+use super::sar::timed;
 use super::time::seconds_of;
 use crate::evidence::{Collector, Counting, DevicePoint, Format, HostPoint, Sample};
 
@@ -12,11 +13,15 @@ use crate::evidence::{Collector, Counting, DevicePoint, Format, HostPoint, Sampl
 const DEVICES_MAX: usize = 65_536;
 /// Sectors of `rsec/s` and `wsec/s`, bytes.
 const SECTOR: f64 = 512.0;
+/// Seconds.
+const DAY: f64 = 86_400.0;
 
 /// Whether a line is the header of devices.
 pub(super) fn is_header(line: &str) -> bool {
     let begins = line.starts_with("Device");
-    begins && line.contains("r/s") && line.contains("w/s") && line.contains("%util")
+    // `-xs` has one row of sums: tps, kB/s, await.
+    let is_told_apart = line.contains("r/s") && line.contains("w/s");
+    begins && line.contains("%util") && (is_told_apart || line.contains("tps"))
 }
 
 #[derive(Default)]
@@ -83,7 +88,7 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, to: &mut Collector) -> R
             if !report.devices.is_empty() {
                 columns.clear();
             }
-        } else if let Some(at) = seconds_of(&line) {
+        } else if let Some(at) = time_of(&line) {
             end(&mut report, &mut before, to, cores);
             report.at = Some(at);
         } else if columns.last().is_some_and(|column| column == "%util") {
@@ -109,10 +114,21 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, to: &mut Collector) -> R
     Ok(())
 }
 
+/// The time of a report: a date and a time, or in old versions `Time: 03:49:57 PM`.
+fn time_of(line: &str) -> Option<f64> {
+    match line.strip_prefix("Time:") {
+        Some(time) => timed(time).filter(|(_, rest)| rest.is_empty()).map(|(at, _)| at),
+        None => seconds_of(line),
+    }
+}
+
 fn deliver(report: Report, before: &mut Option<f64>, cores: Option<f64>, to: &mut Collector) {
     let at = report.at;
     let mut sample = sample_of(report, cores);
-    sample.seconds = at.zip(*before).map(|(at, before)| at - before).filter(|seconds| *seconds > 0.0);
+    let apart = at.zip(*before).map(|(at, before)| at - before);
+    // Times without a date pass midnight.
+    let apart = apart.map(|apart| if apart < 0.0 { apart + DAY } else { apart });
+    sample.seconds = apart.filter(|seconds| *seconds > 0.0);
     *before = at.or(*before);
     to.add(sample);
 }
@@ -177,6 +193,9 @@ fn device(columns: &[String], words: &[&str], lines: &Lines<'_>) -> Result<Devic
             "wMB/s" => write_bytes = Some(value * 1024.0 * 1024.0),
             "rsec/s" => read_bytes = Some(value * SECTOR),
             "wsec/s" => write_bytes = Some(value * SECTOR),
+            "tps" => point.ios_s = Some(value),
+            "kB/s" => point.bytes_s = Some(value * 1024.0),
+            "MB/s" => point.bytes_s = Some(value * 1024.0 * 1024.0),
             "r_await" => point.read_ms = Some(value),
             "w_await" => point.write_ms = Some(value),
             "await" => point.io_ms = Some(value),
@@ -185,10 +204,11 @@ fn device(columns: &[String], words: &[&str], lines: &Lines<'_>) -> Result<Devic
             _ => {}
         }
     }
-    point.bytes_s = read_bytes.zip(write_bytes).map(|(read, written)| read + written);
+    point.bytes_s = read_bytes.zip(write_bytes).map(|(read, written)| read + written).or(point.bytes_s);
     // A mean of no I/Os is written as 0 ms, which is no latency.
     point.read_ms = point.read_ms.filter(|_| point.reads_s != Some(0.0));
     point.write_ms = point.write_ms.filter(|_| point.writes_s != Some(0.0));
-    point.io_ms = point.io_ms.filter(|_| point.reads_s != Some(0.0) || point.writes_s != Some(0.0));
+    let ios = point.ios_s.or_else(|| Some(point.reads_s? + point.writes_s?));
+    point.io_ms = point.io_ms.filter(|_| ios != Some(0.0));
     Ok(point)
 }

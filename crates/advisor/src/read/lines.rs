@@ -15,12 +15,14 @@ pub(super) struct Lines<'a> {
     buffer: Vec<u8>,
     /// The number of the line that was read last.
     pub(super) number: u64,
+    /// Whether the line that was read last has no end.
+    pub(super) is_cut: bool,
 }
 
 impl<'a> Lines<'a> {
     /// The lines of `input`.
     pub(super) fn new(file: &'a str, input: &'a mut dyn BufRead) -> Lines<'a> {
-        Lines { file, input, buffer: Vec::new(), number: 0 }
+        Lines { file, input, buffer: Vec::new(), number: 0, is_cut: false }
     }
 
     /// The next line without its end; bytes that are no UTF-8 are replaced.
@@ -33,13 +35,15 @@ impl<'a> Lines<'a> {
             return Ok(None);
         }
         self.number += 1;
+        self.is_cut = self.buffer.last() != Some(&b'\n');
         if read as u64 > LINE_BYTES_MAX {
             return Err(self.wrong(format!(
                 "the line has more than {LINE_BYTES_MAX} bytes; give the report as it was written, with its line ends"
             )));
         }
         let text = String::from_utf8_lossy(&self.buffer);
-        Ok(Some(text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}').to_owned()))
+        let text = text.trim_end_matches(['\n', '\r']);
+        Ok(Some(if text.contains('\u{1b}') { without_colours(text) } else { text.to_owned() }))
     }
 
     /// An error in the line that was read last.
@@ -50,5 +54,28 @@ impl<'a> Lines<'a> {
             column: None,
             fact: fact.into(),
         }
+    }
+}
+
+/// A line without the colours that sysstat gives to a terminal: `ESC [ 32;22 m`.
+fn without_colours(line: &str) -> String {
+    let mut pieces = line.split("\u{1b}[");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |plain, piece| {
+        plain + piece.trim_start_matches(|c: char| !c.is_ascii_alphabetic()).get(1..).unwrap_or("")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_left_out() {
+        assert_eq!(
+            without_colours("10:00:01 \u{1b}[32;22m  all\u{1b}[0m\u{1b}[34;1m 1.50\u{1b}[0m"),
+            "10:00:01   all 1.50"
+        );
+        assert_eq!(without_colours("\u{1b}[\u{1b}["), "");
     }
 }

@@ -3,7 +3,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `recognise` | which kind a file is |
-//! | `csv`, `lines`, `number`, `time` | records, lines, numbers and times of any report |
+//! | `csv`, `lines`, `number`, `time`, `utf16` | records, lines, numbers, times and encoding of any report |
 //! | `file_statistics` | SQL Server's files: report, `sys.dm_io_virtual_file_stats`, tables of `sp_BlitzFirst` |
 //! | `blitz_result` | the result of `sp_BlitzFirst` |
 //! | `object_statistics` | SQL Server's objects |
@@ -33,18 +33,22 @@ mod postgres;
 mod recognise;
 mod sar;
 mod time;
+mod utf16;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use crate::evidence::{Collector, Format};
 use recognise::Found;
+use utf16::Utf8;
 
 pub use error::ReadError;
 pub use file_statistics::SizeUnit;
 
 /// How much of a file is looked at to recognise it.
 const HEAD_BYTES: u64 = 64 << 10;
+/// What some tools write before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Reads the file at `path`.
 ///
@@ -63,13 +67,19 @@ pub fn read_file(path: &Path, unit: Option<SizeUnit>, to: &mut Collector) -> Res
 /// As [`read_file`].
 pub fn read(
     file: &str,
-    mut input: impl Read,
+    input: impl Read,
     unit: Option<SizeUnit>,
     to: &mut Collector,
 ) -> Result<Format, ReadError> {
-    let mut head = Vec::new();
-    let taken = input.by_ref().take(HEAD_BYTES).read_to_end(&mut head);
-    taken.map_err(|source| ReadError::System { file: file.to_owned(), source })?;
+    let mut input: Box<dyn Read + '_> = Box::new(input);
+    let mut head = head_of(file, &mut input)?;
+    if let Some(order) = utf16::order(&head) {
+        input = Box::new(Utf8::new(Cursor::new(head).chain(input), order));
+        head = head_of(file, &mut input)?;
+    }
+    if head.starts_with(BYTE_ORDER_MARK) {
+        head.drain(..BYTE_ORDER_MARK.len());
+    }
     let unknown = |fact: String| ReadError::Unknown { file: file.to_owned(), fact };
     let found = recognise::recognise(&head).map_err(unknown)?;
     let format = found.format();
@@ -90,4 +100,12 @@ pub fn read(
         Found::Collected(_) => mysql_samples::read(file, input, to)?,
     }
     Ok(format)
+}
+
+/// The first bytes of a file.
+fn head_of(file: &str, input: &mut dyn Read) -> Result<Vec<u8>, ReadError> {
+    let mut head = Vec::new();
+    let taken = input.take(HEAD_BYTES).read_to_end(&mut head);
+    taken.map_err(|source| ReadError::System { file: file.to_owned(), source })?;
+    Ok(head)
 }

@@ -15,8 +15,18 @@ const VARIABLES_MAX: usize = 10_000;
 /// Bytes of a page where the status does not say.
 const PAGE_BYTES: f64 = 16_384.0;
 
+/// Reads of data: I/Os, or where only a part of the status was kept, pages that were not in the buffer pool.
+const READS: [&str; 2] = ["innodb_data_reads", "innodb_buffer_pool_reads"];
+
+/// Whether a line has reads of data.
+pub(super) fn has_reads(line: &str) -> bool {
+    variable(line).is_some_and(|(name, value)| {
+        READS.iter().any(|reads| name.eq_ignore_ascii_case(reads)) && number(value, false).is_some()
+    })
+}
+
 /// A line of either form: name and value.
-pub(super) fn variable(line: &str) -> Option<(&str, &str)> {
+fn variable(line: &str) -> Option<(&str, &str)> {
     let line = line.trim().trim_matches('|').trim();
     let (name, value) = line
         .split_once('|')
@@ -32,11 +42,12 @@ pub(super) fn variable(line: &str) -> Option<(&str, &str)> {
 pub(super) fn read(file: &str, input: &mut dyn BufRead, to: &mut Collector) -> Result<(), ReadError> {
     let mut lines = Lines::new(file, input);
     let mut values: BTreeMap<String, f64> = BTreeMap::new();
+    // `mysqladmin -i10 extended-status` prints one status after the other; each begins with the same name.
+    let mut first: Option<String> = None;
     while let Some(line) = lines.next()? {
         let Some((name, value)) = variable(&line) else { continue };
         let name = name.to_ascii_lowercase();
-        // `mysqladmin -i10 extended-status` prints one status after the other; each begins with the same name.
-        if values.contains_key(&name) && name == "aborted_clients" {
+        if values.contains_key(&name) && first.as_ref() == Some(&name) {
             to.add(sample(&std::mem::take(&mut values)));
         }
         if let Some(value) = number(value, false).filter(|value| *value >= 0.0) {
@@ -45,10 +56,11 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, to: &mut Collector) -> R
                     lines.wrong(format!("there are more than {VARIABLES_MAX} variables; give one status"))
                 );
             }
+            first.get_or_insert_with(|| name.clone());
             values.insert(name, value);
         }
     }
-    if !values.contains_key("innodb_data_reads") {
+    if !READS.iter().any(|name| values.contains_key(*name)) {
         return Err(lines.wrong("Innodb_data_reads is missing; give the output of \"show global status\""));
     }
     to.add(sample(&values));
@@ -77,7 +89,7 @@ fn sample(values: &BTreeMap<String, f64>) -> Sample {
         path: None,
     };
     let data = Counts::default()
-        .with(Counter::Reads, get("innodb_data_reads"))
+        .with(Counter::Reads, READS.iter().find_map(|name| get(name)))
         .with(Counter::ReadBytes, get("innodb_data_read"))
         .with(Counter::Writes, without(get("innodb_data_writes"), log_writes))
         .with(Counter::WriteBytes, get("innodb_pages_written").map(|pages| pages * page))

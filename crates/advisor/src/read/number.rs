@@ -30,7 +30,8 @@ pub(super) fn number(text: &str, comma_is_decimal: bool) -> Option<f64> {
 fn separates_thousands(text: &str) -> bool {
     let mut groups = text.trim_start_matches(['-', '+']).split(',');
     let first = groups.next().unwrap_or_default();
-    (1..=3).contains(&first.len()) && groups.all(|group| group.len() == 3)
+    // "0,005" has no thousands.
+    (1..=3).contains(&first.len()) && !first.starts_with('0') && groups.all(|group| group.len() == 3)
 }
 
 /// Whether a cell says that there is no figure.
@@ -61,7 +62,7 @@ mod tests {
         ] {
             assert_eq!(number(text, false), Some(value), "{text}");
         }
-        assert_eq!(number("1,234", true), Some(1.234));
+        assert_eq!((number("1,234", true), number("0,005", false)), (Some(1.234), Some(0.005)));
         for text in ["", "x", "inf", "NaN", "1,2,3", "12a", "#####", "é", "%", "K"] {
             assert_eq!(number(text, false), None, "{text}");
         }

@@ -73,6 +73,7 @@ pub(super) fn read(
     to: &mut Collector,
 ) -> Result<(), ReadError> {
     let mut csv = Csv::open(file, input, delimiter)?;
+    csv.may_be_cut = true;
     let counters: Vec<(usize, What, String)> = csv
         .header
         .iter()
@@ -86,7 +87,6 @@ pub(super) fn read(
              of processor, physical disks and SQL Server, on a system in another language by their English names",
         ));
     }
-    let comma = csv.comma_is_decimal();
     let mut before: Option<f64> = None;
     let mut rows = 0_u64;
     while csv.next()? {
@@ -106,7 +106,8 @@ pub(super) fn read(
             if is_none(&text) {
                 continue;
             }
-            let Some(value) = number(&text, comma) else {
+            // Perfmon separates no thousands: a comma is a decimal one, whatever separates the columns.
+            let Some(value) = number(&text, true) else {
                 let short: String = text.chars().take(40).collect();
                 let fact = format!("{short:?} is not a number; export the counters again with relog");
                 return Err(csv.wrong(Some(&csv.header[*column]), fact));

@@ -43,18 +43,13 @@ pub(super) fn recognise(head: &[u8]) -> Result<Found, String> {
     if head.iter().all(u8::is_ascii_whitespace) {
         return Err("the file is empty; give a report with its content".to_owned());
     }
-    if head.starts_with(&[0xff, 0xfe])
-        || head.starts_with(&[0xfe, 0xff])
-        || head.iter().take(64).filter(|byte| **byte == 0).count() > 8
-    {
+    if head.iter().take(64).filter(|byte| **byte == 0).count() > 8 {
         return Err(
-            "the file is UTF-16 or binary; save it as UTF-8 (iconv -f UTF-16 -t UTF-8), sar files by \"sar -u -d -f FILE\", \
-             Perfmon logs by \"relog -f csv\""
-                .to_owned(),
+            "the file is binary; print sar files by \"sar -u -d -f FILE\" and Perfmon logs by \"relog -f csv\"".to_owned()
         );
     }
     let text = String::from_utf8_lossy(head);
-    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let text = text.trim_start();
     let marks = [
         (postgres::MARK, Format::Postgresql),
         (mysql::MARK, Format::Mysql),
@@ -96,10 +91,7 @@ pub(super) fn recognise(head: &[u8]) -> Result<Found, String> {
     if text.lines().any(of_sar) {
         return Ok(Found::Sar);
     }
-    let is_innodb = |line: &str| {
-        mysql_status::variable(line).is_some_and(|(name, _)| name.eq_ignore_ascii_case("innodb_data_reads"))
-    };
-    if text.lines().any(is_innodb) {
+    if text.lines().any(mysql_status::has_reads) {
         return Ok(Found::MysqlStatus);
     }
     Err(

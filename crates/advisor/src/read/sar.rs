@@ -84,12 +84,11 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, to: &mut Collector) -> R
             continue;
         }
         if words.iter().all(|word| number(word, true).is_none()) {
-            if let Some(of) = table_of(&words) {
-                table = of;
-                columns = words.iter().map(|word| (*word).to_owned()).collect();
-                // The first time of a table has no line before it: the header's own is its begin.
-                last.entry(table as u8).or_insert(at);
-            }
+            // Of memory, for one: a table that is not known ends the one before all the same.
+            table = table_of(&words).unwrap_or(Of::Other);
+            columns = words.iter().map(|word| (*word).to_owned()).collect();
+            // The first time of a table has no line before it: the header's own is its begin.
+            last.entry(table as u8).or_insert(at);
             continue;
         }
         if table == Of::Other {
@@ -127,6 +126,13 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, to: &mut Collector) -> R
     Ok(())
 }
 
+/// Kilobytes, also as `sar --human` writes them: `7.9k`, `1.2M`.
+fn kilobytes(word: &str) -> Option<f64> {
+    let units = [('k', 1.0), ('M', 1024.0), ('G', 1024.0 * 1024.0), ('T', 1024.0 * 1024.0 * 1024.0)];
+    let of = |(unit, factor)| Some(number(word.strip_suffix(unit)?, true)? * factor);
+    units.into_iter().find_map(of).or_else(|| number(word, true))
+}
+
 fn row(
     table: Of,
     columns: &[String],
@@ -138,7 +144,11 @@ fn row(
         let Some(at) = columns.iter().position(|column| names.contains(&column.as_str())) else {
             return Ok(None);
         };
-        match number(words[at], true) {
+        let figure = match columns[at].ends_with("kB/s") {
+            true => kilobytes(words[at]),
+            false => number(words[at], true),
+        };
+        match figure {
             Some(value) if value >= 0.0 => Ok(Some(value)),
             _ => {
                 let short: String = words[at].chars().take(40).collect();

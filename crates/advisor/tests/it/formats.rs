@@ -282,7 +282,7 @@ fn what_is_not_known_is_refused_with_a_remedy() {
         ("hello\nworld\n", "not recognised"),
         ("\u{feff}a,b\n1,2\n", "not recognised"),
         ("<html><body>news</body></html>", "awrrpt.sql"),
-        ("a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0", "iconv"),
+        ("\0\u{1}\0\0\0\0\0\0\0\0\0\0", "binary"),
         ("Device:            tps    kB_read/s\nsda 1 2\n", "iostat -x"),
     ] {
         let error = try_texts(&[("f", text)]).expect_err("it is no report").to_string();

@@ -1,6 +1,7 @@
 //! Readers and advice on small reports that were written for these tests after the public descriptions of the formats.
 
 mod formats;
+mod hostile;
 mod mutated;
 mod whole;
 

@@ -11,6 +11,7 @@ use tier0_api::AdminRequest;
 use tier0_units::ByteCount;
 
 use super::input::parse_period;
+use super::interrupt::or_interrupted;
 use super::pinning::{Pinning, pin};
 use super::postgres::{Server, Settings};
 use crate::cli::Global;
@@ -19,6 +20,7 @@ use crate::control::Addressee;
 use crate::driving::{live_line, tell_step};
 use crate::failure::Failure;
 use crate::output::{escaped, print};
+use crate::signals::Signals;
 use crate::text_file;
 use crate::verb::asking::sentence;
 
@@ -103,8 +105,13 @@ pub(super) fn run(verb: &Apply, global: &Global) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
         .map_err(|error| Failure::Run(format!("cannot start: {error}; check the limits of this process")))?;
-    runtime.block_on(check_database(verb, &plan, &settings))?;
-    switch_caches(&plan, verb.array.as_deref())?;
+    let signals = Signals::catch()?;
+    runtime.block_on(async {
+        or_interrupted(&signals, check_database(verb, &plan, &settings))
+            .await
+            .unwrap_or(Err(Failure::Interrupted))
+    })?;
+    let caches = || switch_caches(&plan, verb.array.as_deref());
     if let (Some(array), Some(volume), true) = (&verb.array, &verb.volume, verb.pin) {
         let pinning = Pinning {
             plan: &verb.plan,
@@ -112,10 +119,20 @@ pub(super) fn run(verb: &Apply, global: &Global) -> Result<(), Failure> {
             volume,
             offset: verb.offset.map(|offset| offset.0),
             follow: verb.follow.and_then(|every| Duration::try_from(every).ok()),
+            yes: verb.yes,
         };
-        return runtime.block_on(pin(&pinning, &moves, &settings));
+        if !plan.settings.is_empty() {
+            consent::obtain(&of_caches(&plan), verb.yes)?;
+        }
+        return runtime.block_on(pin(&pinning, &moves, &settings, (&signals, &caches)));
     }
-    runtime.block_on(move_all(verb, &plan, &moves, &settings, global))
+    runtime.block_on(move_all(verb, &plan, &moves, &settings, (&signals, &caches), global))
+}
+
+/// The consequence for volumes' caches.
+fn of_caches(plan: &Plan) -> String {
+    let names: Vec<_> = plan.settings.iter().map(|setting| escaped(&setting.volume)).collect();
+    format!("the read cache of {} is switched", names.join(", "))
 }
 
 /// Refuses a database that is not the one that was sampled.
@@ -145,10 +162,9 @@ fn switch_caches(plan: &Plan, array: Option<&Path>) -> Result<(), Failure> {
         return Ok(());
     }
     let Some(array) = array else {
-        let told = plan
-            .settings
-            .iter()
-            .map(|setting| format!("in the array file: {}: {}\n", setting.field(), setting.why));
+        let told = plan.settings.iter().map(|setting| {
+            escaped(&format!("in the array file: {}: {}", setting.field(), setting.why)) + "\n"
+        });
         return print(&told.collect::<String>());
     };
     let array = Addressee::of(array)?;
@@ -163,10 +179,11 @@ fn switch_caches(plan: &Plan, array: Option<&Path>) -> Result<(), Failure> {
             AdminRequest::VolumeCache { volume: volume.clone(), read: Some(*read_cache), write: None };
         sentence(array.ask(&request)?)?;
         let state = if *read_cache { "on" } else { "off" };
-        print(&format!(
-            "read cache of volume {volume}: {state}, because {why}; keep it in the file: {}\n",
+        let told = format!(
+            "read cache of volume {volume}: {state}, because {why}; keep it in the file: {}",
             setting.field()
-        ))?;
+        );
+        print(&(escaped(&told) + "\n"))?;
     }
     Ok(())
 }
@@ -176,11 +193,13 @@ pub(super) fn read(path: &Path) -> Result<Plan, Failure> {
     Plan::parse(&text_file::read(path)?).map_err(|fact| Failure::Input(format!("{}: {fact}", path.display())))
 }
 
+/// Moves what is not there yet. Nothing is changed before everything is checked and agreed to.
 async fn move_all(
     verb: &Apply,
     plan: &Plan,
     moves: &[&Move],
     settings: &Settings,
+    (signals, caches): (&Signals, &dyn Fn() -> Result<(), Failure>),
     global: &Global,
 ) -> Result<(), Failure> {
     let server = Server::connect(settings).await.map_err(Failure::Run)?;
@@ -207,15 +226,22 @@ async fn move_all(
             bytes += located.bytes;
         }
     }
+    let mut consequences = Vec::new();
     if !open.is_empty() {
-        let consequence = format!(
-            "in database {:?}, {} of {} are copied to tablespace {tablespace:?}, and each is locked meanwhile",
-            server.database().await.map_err(Failure::Run)?,
+        consequences.push(format!(
+            "in {}, {} of {} are copied to tablespace {tablespace:?}, and each is locked meanwhile",
+            server.address(settings).await.map_err(Failure::Run)?.words(),
             tier0_units::counted(open.len() as u64, "object"),
             ByteCount((bytes as u64).next_multiple_of(1 << 20)),
-        );
-        consent::obtain(&consequence, verb.yes)?;
+        ));
     }
+    if verb.array.is_some() && !plan.settings.is_empty() {
+        consequences.push(of_caches(plan));
+    }
+    if !consequences.is_empty() {
+        consent::obtain(&consequences.join("; "), verb.yes)?;
+    }
+    caches()?;
     let lock_timeout = Duration::try_from(verb.lock_timeout).unwrap_or(Duration::from_secs(10));
     let bar = live_line(global.quiet == 0);
     for (done, one) in open.iter().enumerate() {
@@ -224,19 +250,28 @@ async fn move_all(
             global.quiet == 0,
             format!("moving {} of {}: {}", done + 1, open.len(), escaped(&one.object)),
         );
-        if let Err(fact) = server.move_to(one, tablespace, lock_timeout).await {
-            bar.finish_and_clear();
-            return Err(Failure::Run(format!(
-                "{fact}; {done} of {} are moved, and the same command goes on with the rest",
-                open.len()
-            )));
-        }
+        let moving = server.move_to(one, tablespace, lock_timeout);
+        let failed = match or_interrupted(signals, moving).await {
+            Some(Ok(())) => continue,
+            Some(Err(fact)) => fact,
+            None => {
+                // Otherwise the server would carry it out later, when its locks are free.
+                server.cancel().await;
+                format!("interrupted, and the move of {} is cancelled", escaped(&one.object))
+            }
+        };
+        bar.finish_and_clear();
+        return Err(Failure::Run(format!(
+            "{failed}; {done} of {} are moved, and the same command goes on with the rest",
+            open.len()
+        )));
     }
     bar.finish_and_clear();
     let before = if skipped == 0 { String::new() } else { format!(", {skipped} were there before") };
     print(&format!(
-        "moved {} to tablespace {tablespace}{before}; collect samples of the same load, then \"tier0 advise check {}\"\n",
+        "moved {} to tablespace {}{before}; collect samples of the same load, then \"tier0 advise check {}\"\n",
         tier0_units::counted(open.len() as u64, "object"),
+        escaped(tablespace),
         verb.plan.display()
     ))
 }

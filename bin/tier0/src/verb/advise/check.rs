@@ -43,6 +43,15 @@ pub(crate) struct Check {
 pub(super) fn run(verb: &Check) -> Result<(), Failure> {
     let plan = read(&verb.plan)?;
     let (evidence, question) = verb.input.read(&verb.files)?;
+    if let (Some(planned), Some(found)) = (&plan.database, &evidence.database)
+        && !planned.is_same(found)
+    {
+        return Err(Failure::Input(format!(
+            "the plan is of {}, and the samples are of {}; give samples of the plan's database",
+            planned.words(),
+            found.words()
+        )));
+    }
     let checked = check(&plan, Before::of(&evidence), &advise(&evidence, &question));
     print(&if verb.json { json(&checked) } else { text(&checked) })
 }

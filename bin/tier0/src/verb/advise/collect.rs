@@ -110,11 +110,7 @@ impl Source for Postgres {
     async fn sample(&mut self) -> Result<PostgresSample, String> {
         let server = match self.server.take() {
             Some(server) => server,
-            None => {
-                let server = postgres::Server::connect(&self.settings).await?;
-                server.check_views().await?;
-                server
-            }
+            None => postgres::Server::connect(&self.settings).await?,
         };
         let sample = server.sample(&self.settings).await?;
         self.server = Some(server);

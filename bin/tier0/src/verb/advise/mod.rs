@@ -6,10 +6,12 @@ mod collect;
 mod example;
 mod extents;
 mod input;
+mod interrupt;
 mod mysql;
 mod pinning;
 mod plan;
 mod postgres;
+mod postgres_views;
 mod processors;
 mod relations;
 mod text;
@@ -25,7 +27,7 @@ use tier0_advisor::report::{Provenance, html};
 use self::input::Input;
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::output::{json, print};
+use crate::output::{escaped_lines, json, print};
 use crate::verb::lab::{check_writable, commit};
 
 const EXAMPLES: &str = "\
@@ -108,7 +110,8 @@ pub(crate) fn run(verb: &Advise, global: &Global) -> Result<(), Failure> {
         };
         let page = html(&advice, &provenance)
             .map_err(|error| Failure::Run(format!("the report cannot be made: {error}; use --json")))?;
-        std::fs::write(path, page).map_err(|error| {
+        // Names of objects must not command the terminal of a pager either.
+        std::fs::write(path, escaped_lines(&page)).map_err(|error| {
             Failure::Run(format!("cannot write the report to {}: {error}; name another file", path.display()))
         })?;
     }

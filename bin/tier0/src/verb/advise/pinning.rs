@@ -1,7 +1,7 @@
 //! Pins of the parts of a volume where the files of tables lie.
 //!
-//! What was pinned is kept in a file beside the plan, so that the next run ends pins that are not wanted any more. Pins that the
-//! administrator made are left as they are.
+//! What was pinned is kept in a file beside the plan, as the array reports it, so that the next run ends pins that are not wanted
+//! any more. Pins that the administrator made or changed are left as they are.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tier0_advisor::plan::Move;
-use tier0_api::{AdminRequest, PinStatus, VolumePlace, VolumeStatus};
+use tier0_api::{AdminRequest, PinStatus, Status, VolumePlace, VolumeStatus};
 use tier0_units::ByteCount;
 
 use super::extents::{below, joined, pieces};
+use super::interrupt::or_interrupted;
 use super::postgres::{Server, Settings};
+use crate::consent;
 use crate::control::Addressee;
 use crate::failure::Failure;
 use crate::output::{escaped, print};
 use crate::signals::Signals;
+use crate::text_file;
 use crate::verb::asking::sentence;
 
 /// The most pins that are made of a volume,
@@ -37,13 +40,20 @@ pub(super) struct Pinning<'a> {
     pub(super) offset: Option<u64>,
     /// How often the files are mapped again.
     pub(super) follow: Option<Duration>,
+    /// Whether the user agrees to everything.
+    pub(super) yes: bool,
 }
 
-/// What an earlier run has pinned.
-#[derive(Default, Deserialize, Serialize)]
+/// What an earlier run has pinned of a volume.
+#[derive(Clone, Default, Deserialize, Serialize)]
 struct Kept {
+    array: String,
     volume: String,
+    /// Pins as the array reports them: of whole extents.
     ranges: Vec<Range<u64>>,
+    /// What they were made for.
+    #[serde(skip)]
+    wanted: Vec<Range<u64>>,
 }
 
 /// What the files of all moves take.
@@ -54,33 +64,71 @@ struct Mapped {
     unplaced: u64,
 }
 
-/// Pins the files of `moves`; with `follow`, until Ctrl-C.
-pub(super) async fn pin(pinning: &Pinning<'_>, moves: &[&Move], settings: &Settings) -> Result<(), Failure> {
+/// Pins the files of `moves`; with `follow`, until Ctrl-C. `caches` are switched after the first time.
+pub(super) async fn pin(
+    pinning: &Pinning<'_>,
+    moves: &[&Move],
+    settings: &Settings,
+    (signals, caches): (&Signals, &dyn Fn() -> Result<(), Failure>),
+) -> Result<(), Failure> {
+    if !settings.is_local() {
+        return Err(Failure::Input(
+            "the server is on another host, whose files cannot be found on a device from here; run this on its host, with a DSN of that host"
+                .into(),
+        ));
+    }
     let array = Addressee::of(pinning.array)?;
+    let status = array.status()?;
+    check_volume(pinning, &status)?;
     let file = PathBuf::from(format!("{}.pins", pinning.plan.display()));
-    let mut pinned = kept(&file, pinning.volume)?;
-    let signals = Signals::catch()?;
-    let mut server = Some(Server::connect(settings).await.map_err(Failure::Run)?);
+    let mut pinned = kept(&file, &status.array, pinning.volume)?;
+    let ended = || print("ended; the pins stay (tier0 volume unpin ends them)\n");
+    let Some(server) = or_interrupted(signals, Server::connect(settings)).await else {
+        return Err(Failure::Interrupted);
+    };
+    let mut server = Some(server.map_err(Failure::Run)?);
     let mut is_first = true;
     loop {
-        match once(pinning, &array, moves, server.as_ref(), &mut pinned, (&file, is_first)).await {
-            Ok(()) => is_first = false,
-            // A database or an array that is away for a while keeps its pins.
-            Err(failure) if pinning.follow.is_some() && !is_first => {
-                tracing::warn!("{}; mapping again later", failure.text().unwrap_or_default());
-                server = Server::connect(settings).await.ok();
+        let round = once(pinning, &array, moves, server.as_ref(), &mut pinned, (&file, is_first));
+        match or_interrupted(signals, round).await {
+            None if is_first => return Err(Failure::Interrupted),
+            None => return ended(),
+            Some(Ok(())) if is_first => {
+                is_first = false;
+                caches()?;
             }
-            Err(failure) => return Err(failure),
+            Some(Ok(())) => {}
+            // A database or an array that is away for a while keeps its pins.
+            Some(Err(failure)) if pinning.follow.is_some() && !is_first => {
+                tracing::warn!("{}; mapping again later", failure.text().unwrap_or_default());
+                server = or_interrupted(signals, Server::connect(settings)).await.and_then(Result::ok);
+            }
+            Some(Err(failure)) => return Err(failure),
         }
         let Some(every) = pinning.follow else { return Ok(()) };
-        let end = tokio::time::Instant::now() + every;
-        while tokio::time::Instant::now() < end {
-            if signals.raised() {
-                return print("ended; the pins stay (tier0 volume unpin ends them)\n");
-            }
-            tokio::time::sleep(Duration::from_millis(200).min(every)).await;
+        if or_interrupted(signals, tokio::time::sleep(every)).await.is_none() {
+            return ended();
         }
     }
+}
+
+/// Asks where the size does not tell the volume from others.
+fn check_volume(pinning: &Pinning<'_>, status: &Status) -> Result<(), Failure> {
+    let own = volume(status, pinning.volume)?;
+    let volumes = status.pools.iter().flat_map(|pool| &pool.volumes);
+    let alike: Vec<_> = volumes
+        .filter(|other| other.name != own.name && other.size_bytes == own.size_bytes)
+        .map(|other| escaped(&other.name))
+        .collect();
+    if alike.is_empty() || pinning.offset.is_some() {
+        return Ok(());
+    }
+    let consequence = format!(
+        "parts of volume {} are pinned; it is as large as {}, so make sure that the database's file system lies on {0}",
+        escaped(&own.name),
+        alike.join(", "),
+    );
+    consent::obtain(&consequence, pinning.yes)
 }
 
 /// Maps the files and changes the pins to them.
@@ -89,18 +137,15 @@ async fn once(
     array: &Addressee,
     moves: &[&Move],
     server: Option<&Server>,
-    pinned: &mut Vec<Range<u64>>,
+    pinned: &mut Kept,
     (file, is_first): (&Path, bool),
 ) -> Result<(), Failure> {
     let Some(server) = server else { return Err(Failure::Run("the database is away; check it".into())) };
-    let volume = volume(array, pinning.volume)?;
+    let volume = volume(&array.status()?, pinning.volume)?.clone();
     let mapped = mapped(server, pinning, moves, volume.size_bytes).await?;
-    let others: Vec<&PinStatus> = volume.pins.iter().filter(|pin| !is_own(pin, pinned)).collect();
+    let others: Vec<&PinStatus> = volume.pins.iter().filter(|pin| !is_own(pin, &pinned.ranges)).collect();
     let wanted = joined(mapped.ranges.clone(), PINS.min(PINS_OF_VOLUME.saturating_sub(others.len())));
-    let overlaps = |pin: &&&PinStatus| {
-        wanted.iter().any(|range| range.start < pin.to_bytes && pin.from_bytes < range.end)
-    };
-    if let Some(other) = others.iter().find(overlaps) {
+    if let Some(other) = others.iter().find(|pin| touches(pin, &wanted)) {
         return Err(Failure::Input(format!(
             "a part of these files lies in {:#}..{:#} of volume {}, which is pinned already, and not by this plan; end that pin \
              first (tier0 volume unpin)",
@@ -109,40 +154,64 @@ async fn once(
             pinning.volume
         )));
     }
-    if wanted == *pinned && !is_first {
+    if wanted == pinned.wanted && !is_first {
         return Ok(());
     }
-    // Both are kept before anything changes: a run that ends in between leaves nothing that the next one does not know.
-    let both = pinned.iter().chain(&wanted).cloned().collect();
-    keep(file, pinning.volume, both)?;
-    change(array, pinning.volume, pinned, &wanted)?;
-    keep(file, pinning.volume, wanted.clone())?;
+    change(array, pinning.volume, &own_of(&volume, &pinned.ranges), &wanted)?;
+    let made = self::volume(&array.status()?, pinning.volume)?.clone();
+    let made = made.pins.iter().filter(|pin| is_fast(pin) && touches(pin, &wanted));
+    pinned.ranges = made.map(|pin| pin.from_bytes..pin.to_bytes).collect();
+    keep(file, pinned)?;
     tell(pinning.volume, &mapped, &wanted)?;
-    *pinned = wanted;
+    pinned.wanted = wanted;
     Ok(())
 }
 
-/// Whether a pin lies where an earlier run has pinned. Pins are of whole extents, so they are somewhat wider.
-fn is_own(pin: &PinStatus, pinned: &[Range<u64>]) -> bool {
-    let touches = |range: &Range<u64>| range.start < pin.to_bytes && pin.from_bytes < range.end;
-    pin.place == VolumePlace::Fast && pin.until_unix_s.is_none() && pinned.iter().any(touches)
+fn touches(pin: &PinStatus, ranges: &[Range<u64>]) -> bool {
+    ranges.iter().any(|range| range.start < pin.to_bytes && pin.from_bytes < range.end)
 }
 
-/// What an earlier run has pinned of this volume.
-fn kept(file: &Path, volume: &str) -> Result<Vec<Range<u64>>, Failure> {
-    let Ok(text) = std::fs::read_to_string(file) else { return Ok(Vec::new()) };
-    let kept: Kept = serde_json::from_str(&text).map_err(|error| {
+/// Whether it is of the kind that is made here.
+fn is_fast(pin: &PinStatus) -> bool {
+    pin.place == VolumePlace::Fast && pin.until_unix_s.is_none()
+}
+
+/// Whether a pin is one that an earlier run has made, unchanged.
+fn is_own(pin: &PinStatus, pinned: &[Range<u64>]) -> bool {
+    is_fast(pin) && pinned.contains(&(pin.from_bytes..pin.to_bytes))
+}
+
+/// The pins of a volume that an earlier run has made, and that are there, unchanged.
+fn own_of(volume: &VolumeStatus, pinned: &[Range<u64>]) -> Vec<Range<u64>> {
+    let own = volume.pins.iter().filter(|pin| is_own(pin, pinned));
+    own.map(|pin| pin.from_bytes..pin.to_bytes).collect()
+}
+
+/// What an earlier run has pinned of this volume. Pins of another volume are not forgotten by another file of pins.
+fn kept(file: &Path, array: &str, volume: &str) -> Result<Kept, Failure> {
+    let fresh = Kept { array: array.to_owned(), volume: volume.to_owned(), ..Kept::default() };
+    if !file.exists() {
+        return Ok(fresh);
+    }
+    let kept: Kept = serde_json::from_str(&text_file::read(file)?).map_err(|error| {
         Failure::Input(format!(
             "{}: {error}; it has what was pinned before: delete it, and end old pins with tier0 volume unpin",
             file.display()
         ))
     })?;
-    Ok(if kept.volume == volume { kept.ranges } else { Vec::new() })
+    if kept.array != array || kept.volume != volume {
+        return Err(Failure::Input(format!(
+            "{} has pins of volume {:?} of array {:?}, which this plan made before; end them (tier0 volume unpin) and delete the file",
+            file.display(),
+            kept.volume,
+            kept.array
+        )));
+    }
+    Ok(kept)
 }
 
-fn keep(file: &Path, volume: &str, ranges: Vec<Range<u64>>) -> Result<(), Failure> {
-    let text = crate::output::json(&Kept { volume: volume.to_owned(), ranges });
-    std::fs::write(file, text).map_err(|error| {
+fn keep(file: &Path, kept: &Kept) -> Result<(), Failure> {
+    std::fs::write(file, crate::output::json(kept)).map_err(|error| {
         Failure::Run(format!(
             "cannot write {}: {error}; put the plan into a directory that can be written",
             file.display()
@@ -151,11 +220,10 @@ fn keep(file: &Path, volume: &str, ranges: Vec<Range<u64>>) -> Result<(), Failur
 }
 
 /// The volume.
-fn volume(array: &Addressee, name: &str) -> Result<VolumeStatus, Failure> {
-    let status = array.status()?;
-    let volumes: Vec<VolumeStatus> = status.pools.into_iter().flat_map(|pool| pool.volumes).collect();
-    let known: Vec<String> = volumes.iter().map(|volume| volume.name.clone()).collect();
-    volumes.into_iter().find(|volume| volume.name == name).ok_or_else(|| {
+fn volume<'a>(status: &'a Status, name: &str) -> Result<&'a VolumeStatus, Failure> {
+    let volumes: Vec<&VolumeStatus> = status.pools.iter().flat_map(|pool| &pool.volumes).collect();
+    volumes.iter().find(|volume| volume.name == name).copied().ok_or_else(|| {
+        let known: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
         Failure::Input(format!("the array has no volume {name:?}; it has {}", known.join(", ")))
     })
 }
@@ -213,14 +281,14 @@ fn segments(first: &Path) -> Vec<PathBuf> {
     std::iter::once(first.to_owned()).chain(further.take_while(|file| file.exists())).collect()
 }
 
-/// Ends the pins that are not wanted any more and makes those that are.
+/// Ends the pins that were made before and makes those that are wanted.
 fn change(
     array: &Addressee,
     volume: &str,
     pinned: &[Range<u64>],
     wanted: &[Range<u64>],
 ) -> Result<(), Failure> {
-    for range in pinned.iter().filter(|range| !wanted.contains(range)) {
+    for range in pinned {
         let (from, to) = (ByteCount(range.start), ByteCount(range.end));
         match array.ask(&AdminRequest::VolumeUnpin { volume: volume.to_owned(), from, to }) {
             // A refusal: the administrator has ended it already.

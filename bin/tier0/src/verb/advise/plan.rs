@@ -87,7 +87,8 @@ fn sql(plan: &Plan) -> String {
     told.chain(settings).for_each(|line| text.push_str(&format!("-- {}\n", in_comment(&line))));
     for step in &plan.moves {
         if step.statements.is_empty() {
-            let hint = "no statement: the report does not say enough (for files, add --directory)";
+            let hint = "no statement: the report does not say enough (for files, add --directory), or a name has characters that no \
+                        client takes";
             text.push_str(&format!("-- {}: {hint}\n", in_comment(&step.object)));
         }
         step.statements.iter().for_each(|statement| text.push_str(&format!("{statement}\n")));

@@ -1,4 +1,4 @@
-//! A running PostgreSQL: its settings and its statistics views. The only place that speaks with it.
+//! A running PostgreSQL: connection and samples.
 
 use std::time::Duration;
 
@@ -7,54 +7,16 @@ use tier0_advisor::samples::postgres::{DatabaseCounters, MARK, PostgresSample, R
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls, Row};
 
+use super::postgres_views::{RELATIONS, instance};
 use super::processors::{processors, server_ms};
 use crate::failure::Failure;
 
+/// How long the answer to a cancellation may take.
+const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 /// How the kernel names the server's processes.
 const PROGRAM: &str = "postgres";
 /// How long a connection and a sample may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
-/// The versions whose views are known: 14 brought active times and the view of the log, 17 moved the counters of checkpoints.
-const VERSIONS: std::ops::Range<i32> = 140_000..170_000;
-
-const INSTANCE: &str = "
-  select extract(epoch from clock_timestamp())::float8,
-         current_setting('server_version'),
-         pg_postmaster_start_time()::text || ' ' || coalesce(d.stats_reset::text, '') || ' '
-           || coalesce(b.stats_reset::text, '') || ' ' || coalesce(w.stats_reset::text, ''),
-         current_setting('block_size')::float8,
-         pg_size_bytes(current_setting('shared_buffers'))::float8,
-         current_setting('track_io_timing') = 'on',
-         current_setting('track_wal_io_timing') = 'on',
-         (d.xact_commit + d.xact_rollback)::float8, d.blks_hit::float8, d.blks_read::float8,
-         d.blk_read_time, d.blk_write_time, d.active_time,
-         (b.buffers_checkpoint + b.buffers_clean + b.buffers_backend)::float8,
-         w.wal_write::float8, w.wal_bytes::float8, w.wal_write_time + w.wal_sync_time,
-         pg_backend_pid()
-    from pg_stat_database d, pg_stat_bgwriter b, pg_stat_wal w
-   where d.datname = current_database()";
-
-/// The main parts of tables with their TOAST tables; an estimate of changed entries for indexes.
-const RELATIONS: &str = "
-  select s.schemaname::text, s.relname::text, null::text,
-         (select p.relname::text from pg_inherits i join pg_class p on p.oid = i.inhparent
-           where i.inhrelid = s.relid and p.relkind = 'p' limit 1),
-         pg_table_size(s.relid)::float8,
-         (s.heap_blks_read + coalesce(s.toast_blks_read, 0) + coalesce(s.tidx_blks_read, 0))::float8,
-         (s.heap_blks_hit + coalesce(s.toast_blks_hit, 0) + coalesce(s.tidx_blks_hit, 0))::float8,
-         t.seq_tup_read::float8, coalesce(t.idx_tup_fetch, 0)::float8,
-         (t.n_tup_ins + t.n_tup_upd + t.n_tup_del)::float8
-    from pg_statio_user_tables s join pg_stat_user_tables t using (relid)
-  union all
-  select s.schemaname::text, s.indexrelname::text, s.relname::text, null,
-         pg_relation_size(s.indexrelid)::float8,
-         s.idx_blks_read::float8, s.idx_blks_hit::float8,
-         null, u.idx_tup_read::float8,
-         (t.n_tup_ins + t.n_tup_upd - t.n_tup_hot_upd)::float8
-    from pg_statio_user_indexes s
-    join pg_stat_user_indexes u using (indexrelid)
-    join pg_stat_user_tables t on t.relid = s.relid";
-
 /// Where and as whom to connect. The password stays in here.
 pub(super) struct Settings {
     config: Config,
@@ -99,11 +61,19 @@ impl Settings {
         });
         Ok(Settings { config, is_local })
     }
+
+    /// Whether the server is on this host, as far as its address tells.
+    pub(super) fn is_local(&self) -> bool {
+        self.is_local
+    }
 }
 
 /// A connection.
 pub(super) struct Server {
     pub(super) client: Client,
+    /// The statement for the server's statistics; none where its views are not known.
+    instance: Option<String>,
+    version: i32,
 }
 
 impl Server {
@@ -119,19 +89,20 @@ impl Server {
         })?;
         // It ends when the client is dropped; what is wrong with it, queries say.
         tokio::spawn(async move { drop(connection.await) });
-        Ok(Server { client })
+        let mut server = Server { client, instance: None, version: 0 };
+        let version = server.one("select current_setting('server_version_num')::int4").await?.get(0);
+        (server.version, server.instance) = (version, instance(version));
+        Ok(server)
     }
 
-    /// Refuses a server whose statistics views are not known. What moves or maps tables needs none of them.
-    pub(super) async fn check_views(&self) -> Result<(), String> {
-        let version: i32 = self.one("select current_setting('server_version_num')::int4").await?.get(0);
-        match VERSIONS.contains(&version) {
-            true => Ok(()),
-            false => Err(format!(
-                "the server is PostgreSQL {}, and the statistics views of 14 to 16 are known; collect from one of these",
-                version / 10_000
-            )),
-        }
+    /// The statement for the server's statistics. What moves or maps tables needs none.
+    fn instance(&self) -> Result<&str, String> {
+        self.instance.as_deref().ok_or_else(|| {
+            format!(
+                "the server is PostgreSQL {}, and the statistics views of 14 to 18 are known; collect from one of these",
+                self.version / 10_000
+            )
+        })
     }
 
     /// Which database this is.
@@ -152,6 +123,14 @@ impl Server {
         })
     }
 
+    /// Has the server cancel the statement that it carries out, and waits for its answer, for a while.
+    pub(super) async fn cancel(&self) {
+        let cancelled = self.client.cancel_token();
+        drop(tokio::time::timeout(CANCEL_LIMIT, cancelled.cancel_query(NoTls)).await);
+        // A statement that follows is answered after the cancelled one.
+        drop(tokio::time::timeout(CANCEL_LIMIT, self.client.batch_execute("")).await);
+    }
+
     pub(super) async fn one(&self, query: &str) -> Result<Row, String> {
         let row = tokio::time::timeout(LIMIT, self.client.query_one(query, &[])).await;
         row.map_err(|_| no_answer())?.map_err(|error| failed(&error))
@@ -159,8 +138,9 @@ impl Server {
 
     /// A sample.
     pub(super) async fn sample(&self, settings: &Settings) -> Result<PostgresSample, String> {
+        let instance = self.instance()?;
         let address = self.address(settings).await?;
-        let row = self.one(INSTANCE).await?;
+        let row = self.one(instance).await?;
         let relations = tokio::time::timeout(LIMIT, self.client.query(RELATIONS, &[])).await;
         let relations = relations.map_err(|_| no_answer())?.map_err(|error| failed(&error))?;
         let mut relations: Vec<Relation> = relations.iter().map(relation).collect();

@@ -37,11 +37,6 @@ impl Server {
         Ok(row.get::<_, String>(0).into())
     }
 
-    /// The name of the database.
-    pub(super) async fn database(&self) -> Result<String, String> {
-        Ok(self.one("select current_database()::text").await?.get(0))
-    }
-
     /// Where the object of a move lies; nothing if it is not in this database.
     pub(super) async fn located(&self, of: &Move) -> Result<Option<Located>, String> {
         let rows = tokio::time::timeout(LIMIT, self.client.query(RELATION, &[&of.database, &of.name])).await;

@@ -48,7 +48,6 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, report: &mut Report) -> 
             continue;
         }
         let Some(end) = rest.find('>') else {
-            rest = "";
             break;
         };
         let tag = &rest[1..end];
@@ -75,6 +74,7 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, report: &mut Report) -> 
                     headings.text.clear();
                 }
             }
+            ("html", true) => report.end(),
             ("table", false) => {
                 report.line(&headings.heading);
                 if open.len() < 8 {
@@ -114,10 +114,7 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, report: &mut Report) -> 
             return Err(wrong(format!("the report has more than {ROWS_MAX} rows; give one report")));
         }
     }
-    take_text(rest, &mut cell, &mut headings, in_heading, open.is_empty());
-    // The page is cut off: what is there counts.
-    end_cell(&mut cell, &mut row);
-    end_row(&mut row, &mut open, &mut rows);
+    // Where the page is cut off, rows that are complete count.
     open.iter().for_each(|table| report.table(table));
     Ok(lines)
 }

@@ -29,6 +29,8 @@ pub(super) struct Report {
     /// Writes of the log and the milliseconds that they took.
     log: Option<(f64, f64)>,
     has_events: bool,
+    /// Whether the end of the report was read.
+    has_end: bool,
 }
 
 impl Report {
@@ -63,6 +65,11 @@ impl Report {
         }
     }
 
+    /// The end of the report.
+    pub(super) fn end(&mut self) {
+        self.has_end = true;
+    }
+
     /// A table.
     pub(super) fn table(&mut self, table: &Table) {
         for row in &table.rows {
@@ -73,6 +80,10 @@ impl Report {
         let columns: Vec<String> = table.header.iter().map(|name| plain(name)).collect();
         let exactly = |names: &[&str]| columns.iter().position(|column| names.contains(&column.as_str()));
         let with = |word: &str| columns.iter().position(|column| column.contains(word));
+        if let (Some(at), Some(row)) = (exactly(&["cpus"]), table.rows.first()) {
+            let cores = row.get(at).and_then(|cell| number(cell, false)).filter(|cores| *cores >= 1.0);
+            self.cores = self.cores.or(cores);
+        }
         if heading.contains("host cpu") && with("idle").is_some() {
             return self.processors(table, with("idle"), with("wio").or_else(|| with("iowait")));
         }
@@ -288,6 +299,11 @@ impl Report {
         }
         let mut sample = Sample::new(Format::Awr, Counting::Interval);
         sample.seconds = self.elapsed_s;
+        if !self.has_end {
+            sample.notes.push(format!(
+                "{file} has no end and may be cut off; what stands before line {lines} is used, so create the report again"
+            ));
+        }
         if self.elapsed_s.is_none() {
             sample
                 .notes

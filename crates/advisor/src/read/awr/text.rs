@@ -99,9 +99,17 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, report: &mut Report) -> 
     let mut header: Vec<String> = Vec::new();
     let mut open: Option<Open> = None;
     let mut rows = 0_usize;
+    let mut last = String::new();
     while let Some(line) = lines.next()? {
         let line = line.trim_start_matches('\u{c}').replace('\t', "        ");
-        report.line(&line);
+        let above = std::mem::replace(&mut last, line.clone());
+        if line.trim_start().starts_with("End of Report") {
+            report.end();
+        }
+        // The last line of a report that is cut off may have half of a number.
+        if !lines.is_cut {
+            report.line(&line);
+        }
         if line.contains("DB/Inst:") || line.contains("for DB:") {
             finish(&mut open, report);
             heading = line;
@@ -109,10 +117,16 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, report: &mut Report) -> 
             continue;
         }
         if line.trim_start().starts_with("~~") {
-            // The heading is underlined; words beside the line belong to columns.
+            // The heading is underlined; words beside the line belong to columns. Under a table without an end it looked like a row.
+            if let Some(open) = &mut open
+                && open.pending.is_empty()
+                && !above.is_empty()
+            {
+                open.table.rows.pop();
+            }
             finish(&mut open, report);
-            if let Some(above) = header.last() {
-                heading = above.clone();
+            if !above.is_empty() {
+                heading.clone_from(&above);
             }
             header.push(line.replace('~', " "));
             continue;
@@ -169,6 +183,12 @@ pub(super) fn read(file: &str, input: &mut dyn BufRead, report: &mut Report) -> 
         if rows > ROWS_MAX {
             return Err(lines.wrong(format!("the report has more than {ROWS_MAX} rows; give one report")));
         }
+    }
+    if lines.is_cut
+        && let Some(open) = &mut open
+        && open.pending.is_empty()
+    {
+        open.table.rows.pop();
     }
     finish(&mut open, report);
     Ok(lines.number)

@@ -37,9 +37,12 @@ pub(super) fn wal(version: i32) -> &'static str {
             "select stats_reset::text, wal_bytes::int8 as bytes, wal_records as records, wal_fpi as full_page_images, \
              wal_write as writes, wal_sync as syncs from pg_stat_wal"
         }
+        // Writes of the log are among those of all files now. Context "init" fills new files, which was not counted before.
         _ => {
-            "select stats_reset::text, wal_bytes::int8 as bytes, wal_records as records, wal_fpi as full_page_images \
-             from pg_stat_wal"
+            "select w.stats_reset::text || coalesce(io.stats_reset::text, ''), w.wal_bytes::int8 as bytes, \
+             w.wal_records as records, w.wal_fpi as full_page_images, io.writes, io.syncs from pg_stat_wal w, \
+             (select max(stats_reset) as stats_reset, sum(writes)::int8 as writes, sum(fsyncs)::int8 as syncs \
+             from pg_stat_io where object = 'wal' and context = 'normal') io"
         }
     }
 }
@@ -50,9 +53,17 @@ pub(super) fn writes(version: i32) -> &'static str {
             "select stats_reset::text, buffers_checkpoint as checkpoint, buffers_clean as background, \
              buffers_backend as sessions from pg_stat_bgwriter"
         }
-        _ => {
+        170_000..180_000 => {
             "select c.stats_reset::text, c.buffers_written as checkpoint, b.buffers_clean as background, \
              (select sum(coalesce(writes, 0) + coalesce(extends, 0))::int8 from pg_stat_io \
+             where object = 'relation' and backend_type not in ('checkpointer', 'background writer')) as sessions \
+             from pg_stat_checkpointer c, pg_stat_bgwriter b"
+        }
+        // An operation may be of several blocks, so bytes are divided.
+        _ => {
+            "select c.stats_reset::text, c.buffers_written as checkpoint, b.buffers_clean as background, \
+             (select (sum(coalesce(write_bytes, 0) + coalesce(extend_bytes, 0)) \
+             / current_setting('block_size')::numeric)::int8 from pg_stat_io \
              where object = 'relation' and backend_type not in ('checkpointer', 'background writer')) as sessions \
              from pg_stat_checkpointer c, pg_stat_bgwriter b"
         }
