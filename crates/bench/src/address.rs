@@ -23,6 +23,8 @@ const PORT: u16 = 5432;
 #[derive(Clone)]
 pub struct Address {
     config: Config,
+    /// The only schema of its sessions' search path; none: what the server sets.
+    schema: Option<String>,
 }
 
 impl Address {
@@ -65,7 +67,7 @@ impl Address {
         }
         // By which the end of this process's sessions can be seen.
         config.application_name(format!("tier0 bench {}", std::process::id()));
-        Ok(Address { config })
+        Ok(Address { config, schema: None })
     }
 
     /// Whether the server is on this machine, so that this machine's processors are the database's.
@@ -81,6 +83,11 @@ impl Address {
         self.config.get_application_name().unwrap_or_default()
     }
 
+    /// The same database, whose sessions find names in this schema and in no other (`pg_catalog` aside).
+    pub(crate) fn within(&self, schema: String) -> Address {
+        Address { schema: Some(schema), ..self.clone() }
+    }
+
     /// A connection. It ends with the client.
     pub(crate) async fn connect(&self) -> Result<Client, BenchError> {
         let connected = self.config.connect(NoTls).await;
@@ -88,6 +95,10 @@ impl Address {
             connected.map_err(|error| BenchError::Connect { to: self.to_string(), fact: words(&error) })?;
         // What it fails for, the client's next request says.
         tokio::spawn(connection);
+        if let Some(schema) = &self.schema {
+            let sql = "select set_config('search_path', quote_ident($1), false)";
+            client.query_one(sql, &[schema]).await.map_err(BenchError::query("setting the search path"))?;
+        }
         Ok(client)
     }
 }

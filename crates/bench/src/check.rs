@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use crate::address::Address;
 use crate::error::BenchError;
 use crate::load::Load;
-use crate::load::state::State;
+use crate::load::state::{State, settled};
 use crate::run::runtime;
 use crate::watch::{Watch, unless_over};
 
@@ -56,6 +56,7 @@ pub fn check(address: &Address, wanted: Option<Load>, watch: Watch<'_>) -> Resul
 }
 
 async fn test(address: &Address, wanted: Option<Load>, watch: Watch<'_>) -> Result<Checked, BenchError> {
+    let address = &settled(address).await?;
     let client = address.connect().await?;
     let state = State::ready(&client, address, wanted).await?;
     let begin = client.batch_execute(BEGIN).await;

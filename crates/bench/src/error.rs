@@ -35,6 +35,9 @@ pub enum BenchError {
         /// Their names.
         tables: String,
     },
+    /// No schema of the search path exists.
+    #[error("the search path of the {0} names no schema that exists; create one, or correct search_path")]
+    NoSchema(String),
     /// There is nothing to run or check.
     #[error("the {0} has no tables of a load; load them with \"tier0 bench prepare\"")]
     NotPrepared(String),
@@ -103,13 +106,14 @@ impl BenchError {
     /// Whether what the user gave is wrong, and nothing was changed.
     pub fn is_input(&self) -> bool {
         use BenchError::{
-            Address, Busy, Foreign, NotPrepared, OldForm, Option, OtherLoad, OtherScale, Unfinished,
-            WithoutIndexes,
+            Address, Busy, Foreign, NoSchema, NotPrepared, OldForm, Option, OtherLoad, OtherScale,
+            Unfinished, WithoutIndexes,
         };
         matches!(
             self,
             Address
                 | Option(_)
+                | NoSchema(_)
                 | Foreign { .. }
                 | OtherLoad { .. }
                 | OldForm(_)

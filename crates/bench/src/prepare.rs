@@ -15,7 +15,7 @@ use tokio_postgres::Client;
 use crate::address::Address;
 use crate::error::BenchError;
 use crate::load::schema::{self, LOADED, RECORD};
-use crate::load::state::{State, recorded};
+use crate::load::state::{State, recorded, settled};
 use crate::load::{Load, Scale};
 use crate::run::runtime;
 use crate::watch::{LOOK, Watch, unless_over};
@@ -78,6 +78,7 @@ pub fn prepare(
 /// No connection; tables of these names that tier0 did not make; what the server refuses.
 pub fn remove(address: &Address) -> Result<Option<Load>, BenchError> {
     runtime()?.block_on(async {
+        let address = &settled(address).await?;
         let client = address.connect().await?;
         alone(&client, address).await?;
         let found = recorded(&client, address, None).await?.map(|(load, _)| load);
@@ -108,6 +109,7 @@ async fn load(address: &Address, options: &PrepareOptions, watch: Watch<'_>) -> 
         return Err(BenchError::Option("at least one job is needed".to_owned()));
     }
     let began = Instant::now();
+    let address = &settled(address).await?;
     let mut client = address.connect().await?;
     alone(&client, address).await?;
     let state = match State::of(&client, address, Some(scale.load())).await? {

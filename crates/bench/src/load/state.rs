@@ -7,6 +7,21 @@ use super::{Load, Scale};
 use crate::BenchError;
 use crate::address::Address;
 
+/// The database as the sessions of a load see it: names are those of the schema that has the record, or else of the one in which
+/// new tables are created. A table of the same name in another schema of the search path is another's, and never touched.
+///
+/// # Errors
+/// No connection; no schema in which tables can be created.
+pub(crate) async fn settled(address: &Address) -> Result<Address, BenchError> {
+    let client = address.connect().await?;
+    let sql = "select coalesce((select nspname::text from pg_class c join pg_namespace n on n.oid = relnamespace \
+               where c.oid = to_regclass($1)), current_schema()::text)";
+    let found =
+        client.query_one(sql, &[&RECORD]).await.map_err(BenchError::query("looking for the schema"))?;
+    let schema: Option<String> = found.get(0);
+    schema.map(|schema| address.within(schema)).ok_or_else(|| BenchError::NoSchema(address.to_string()))
+}
+
 /// A load that has begun.
 #[derive(Clone, Debug)]
 pub(crate) struct State {

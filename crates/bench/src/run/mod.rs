@@ -43,7 +43,7 @@ use crate::counters::database::{DatabaseSample, DatabaseUse};
 use crate::counters::processor::ProcessorSample;
 use crate::decision_support::script::DecisionSupport;
 use crate::error::BenchError;
-use crate::load::state::State;
+use crate::load::state::{State, settled};
 use crate::load::{Load, Scale};
 use crate::order_entry::script::OrderEntry;
 use crate::watch::{LOOK, Watch};
@@ -73,6 +73,7 @@ pub fn run(
 ) -> Result<RunReport, BenchError> {
     options.check()?;
     runtime()?.block_on(async {
+        let address = &settled(address).await?;
         let observer = address.connect().await?;
         let state = State::ready(&observer, address, options.load).await?;
         options.check_for(state.scale.load())?;

@@ -29,7 +29,7 @@ const DAMAGES: [(&str, &str); 14] = [
         "new-orders",
         "delete from new_order where no_d_id = 3 and no_o_id = (select min(no_o_id) + 7 from new_order where no_d_id = 3)",
     ),
-    ("orders", "delete from orders where o_d_id = 4 and o_id = 5"),
+    ("orders", "delete from public.orders where o_d_id = 4 and o_id = 5"),
     (
         "order-lines lines-of-orders",
         "delete from order_line where ol_d_id = 5 and ol_o_id = 9 and ol_number = 2",
@@ -57,6 +57,8 @@ fn order_entry_is_loaded_run_and_checked_and_survives_a_crash() {
     let address = server.address("postgres");
     refusals(&server, &address);
     loads(&address);
+    // From now on "$user", which comes before public, has a table of the same name.
+    server.query("create schema postgres; create table postgres.orders as select 'mine' as whose");
 
     runs(&address);
 
@@ -77,6 +79,10 @@ fn order_entry_is_loaded_run_and_checked_and_survives_a_crash() {
 
     damages(&server, &address);
     assert_eq!(remove(&address).expect("removed"), Some(Load::OrderEntry));
+    assert_eq!(server.query("select whose from postgres.orders"), "mine");
+    let error = prepare(&address, &LOAD, Watch::none()).expect_err("another's table");
+    assert!(matches!(error, BenchError::Foreign { .. }), "{error}");
+    server.query("drop schema postgres cascade");
     assert_eq!(remove(&address).expect("nothing is left"), None);
     postmaster.stop().expect("in good order");
 }
