@@ -14,6 +14,8 @@ use crate::error::{BenchError, words};
 
 /// How long a connection may take to come about.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server that accepted it may take to begin the session: one that recovers refuses at once.
+const SESSION_LIMIT: Duration = Duration::from_secs(30);
 /// Where servers listen by default: Debian and its relatives, and PostgreSQL as its makers build it.
 const SOCKETS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 /// PostgreSQL's port, by which its socket is named too.
@@ -90,9 +92,10 @@ impl Address {
 
     /// A connection. It ends with the client.
     pub(crate) async fn connect(&self) -> Result<Client, BenchError> {
-        let connected = self.config.connect(NoTls).await;
-        let (client, connection) =
-            connected.map_err(|error| BenchError::Connect { to: self.to_string(), fact: words(&error) })?;
+        let failed = |fact| BenchError::Connect { to: self.to_string(), fact };
+        let connected = tokio::time::timeout(SESSION_LIMIT, self.config.connect(NoTls)).await;
+        let silent = |_| failed(format!("the server did not answer within {} s", SESSION_LIMIT.as_secs()));
+        let (client, connection) = connected.map_err(silent)?.map_err(|error| failed(words(&error)))?;
         // What it fails for, the client's next request says.
         tokio::spawn(connection);
         if let Some(schema) = &self.schema {

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use crate::address::Address;
 use crate::error::BenchError;
 use crate::load::Load;
-use crate::load::state::{State, settled};
+use crate::load::state::State;
 use crate::run::runtime;
 use crate::watch::{Watch, unless_over};
 
@@ -56,11 +56,9 @@ pub fn check(address: &Address, wanted: Option<Load>, watch: Watch<'_>) -> Resul
 }
 
 async fn test(address: &Address, wanted: Option<Load>, watch: Watch<'_>) -> Result<Checked, BenchError> {
-    let address = &settled(address).await?;
-    let client = address.connect().await?;
-    let state = State::ready(&client, address, wanted).await?;
-    let begin = client.batch_execute(BEGIN).await;
-    begin.map_err(BenchError::query("beginning the check"))?;
+    let (address, client, state) = State::open(address, wanted, watch).await?;
+    let begin = async { client.batch_execute(BEGIN).await.map_err(BenchError::query("beginning the check")) };
+    watch.asked("beginning the check", begin).await?;
     let all = state.scale.conditions();
     let count = all.len();
     let mut tested = Vec::new();
@@ -68,7 +66,7 @@ async fn test(address: &Address, wanted: Option<Load>, watch: Watch<'_>) -> Resu
         (watch.say)(&format!("condition {number} of {count}: {}", condition.text));
         let began = Instant::now();
         let sql = condition.query();
-        let row = unless_over(&client, client.query_one(&sql, &[]), watch.over()).await?;
+        let row = unless_over(client.cancel_token(), client.query_one(&sql, &[]), watch.over()).await?;
         let row = row.map_err(BenchError::query(format!("condition {}", condition.name)))?;
         let first: Option<String> = row.get(2);
         tested.push(Tested {

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::load::Load;
+use crate::run::report::RunReport;
 
 /// Why there is no result.
 #[derive(Debug, Error)]
@@ -94,6 +95,25 @@ pub enum BenchError {
         /// What the server says, and what to do.
         fact: String,
     },
+    /// The server is silent.
+    #[error(
+        "{what} failed: the server did not answer within {seconds} s; see whether it runs, and whether another session holds a lock \
+         (pg_stat_activity, pg_locks), then try again"
+    )]
+    NoAnswer {
+        /// What was asked.
+        what: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// A run failed after some of its time was measured.
+    #[error("{cause}")]
+    Ended {
+        /// Why.
+        cause: Box<BenchError>,
+        /// What was measured until then.
+        report: Box<RunReport>,
+    },
     /// The system refuses a thread or a runtime.
     #[error("cannot start: {0}; raise the limits of processes and open files")]
     System(#[from] std::io::Error),
@@ -145,6 +165,9 @@ pub(crate) fn words(error: &tokio_postgres::Error) -> String {
     let remedy = match code {
         "53100" => "; free space for the database, then run \"tier0 bench check\"",
         "53300" => "; raise max_connections, or use fewer users or jobs",
+        "55P03" => {
+            "; another session holds a lock on the tables: end it (pg_stat_activity, pg_locks), then try again"
+        }
         "42501" => "; use a user who owns the tables",
         "57P01" | "57P02" | "57P03" => "; start the server again, then run \"tier0 bench check\"",
         "28000" | "28P01" => "; check user and password (PGUSER, PGPASSWORD)",

@@ -16,7 +16,7 @@ use crate::address::Address;
 use crate::error::BenchError;
 use crate::load::schema::{self, LOADED, RECORD};
 use crate::load::state::{State, recorded, settled};
-use crate::load::{Load, Scale};
+use crate::load::{Load, Rows, Scale};
 use crate::run::runtime;
 use crate::watch::{LOOK, Watch, unless_over};
 
@@ -75,18 +75,29 @@ pub fn prepare(
 /// Removes the tables of an earlier load, and nothing else. The load, if there was any.
 ///
 /// # Errors
-/// No connection; tables of these names that tier0 did not make; what the server refuses.
-pub fn remove(address: &Address) -> Result<Option<Load>, BenchError> {
+/// No connection; tables of these names that tier0 did not make; what the server refuses; tables that others lock; an early end
+/// that `watch` wants, after which nothing is removed.
+pub fn remove(address: &Address, watch: Watch<'_>) -> Result<Option<Load>, BenchError> {
     runtime()?.block_on(async {
-        let address = &settled(address).await?;
-        let client = address.connect().await?;
-        alone(&client, address).await?;
-        let found = recorded(&client, address, None).await?.map(|(load, _)| load);
+        let (address, client) = open(address, watch).await?;
+        let found = watch.asked("reading what is loaded", recorded(&client, &address, None)).await?;
+        let found = found.map(|(load, _)| load);
         if let Some(load) = found {
-            schema::remove(&client, load).await?;
+            unless_over(client.cancel_token(), schema::remove(&client, load), watch.over()).await??;
         }
         Ok(found)
     })
+}
+
+/// The only session that loads or removes, and its address with the schema.
+async fn open(address: &Address, watch: Watch<'_>) -> Result<(Address, Client), BenchError> {
+    let opened = async {
+        let address = settled(address).await?;
+        let client = address.connect().await?;
+        alone(&client, &address).await?;
+        Ok((address, client))
+    };
+    watch.asked("looking for other loads", opened).await
 }
 
 /// Keeps other loads of the same database away as long as the connection lasts.
@@ -109,17 +120,17 @@ async fn load(address: &Address, options: &PrepareOptions, watch: Watch<'_>) -> 
         return Err(BenchError::Option("at least one job is needed".to_owned()));
     }
     let began = Instant::now();
-    let address = &settled(address).await?;
-    let mut client = address.connect().await?;
-    alone(&client, address).await?;
-    let state = match State::of(&client, address, Some(scale.load())).await? {
+    let (address, client) = &mut open(address, watch).await?;
+    let state = State::of(client, address, Some(scale.load()));
+    let state = match watch.asked("reading what is loaded", state).await? {
         Some(state) if !state.scale.grows_to(&scale) => {
             let (has, wanted, option) = (state.scale.to_string(), scale.to_string(), state.scale.option());
             return Err(BenchError::OtherScale { database: address.to_string(), has, wanted, option });
         }
         Some(state) => state,
         None => {
-            schema::create(&mut client, &scale, options.seed).await?;
+            let created = schema::create(client, &scale, options.seed);
+            watch.asked("creating the tables", created).await?;
             State { scale, seed: options.seed, loaded: Vec::new(), is_ready: false }
         }
     };
@@ -127,9 +138,9 @@ async fn load(address: &Address, options: &PrepareOptions, watch: Watch<'_>) -> 
     let parts_loaded = missing.len() as u32;
     let mut sent_bytes = 0;
     if !missing.is_empty() || !state.is_ready {
-        let sql = format!("update {RECORD} set scale = $1, is_ready = false");
-        let update = client.execute(&sql, &[&scale.units()]).await;
-        update.map_err(BenchError::query("recording the load"))?;
+        let units = scale.units();
+        let sql = format!("update {RECORD} set scale = {units}, is_ready = false");
+        told(client, "recording the load", &sql, watch).await?;
         let rows = scale.rows(state.seed)?;
         let parts =
             missing.iter().flat_map(|piece| rows.tables(*piece)).map(|table| i64::from(table.parts)).sum();
@@ -141,10 +152,10 @@ async fn load(address: &Address, options: &PrepareOptions, watch: Watch<'_>) -> 
         let tables = (0..scale.load().tables().len() as i32).collect();
         work(tables, 0).run(options.jobs, watch, Work::vacuum).await?;
         if let Some(sql) = scale.finish() {
-            client.batch_execute(&sql).await.map_err(BenchError::query("completing the load"))?;
+            told(client, "completing the load", &sql, watch).await?;
         }
-        let ready = client.execute(&format!("update {RECORD} set is_ready = true"), &[]).await;
-        ready.map_err(BenchError::query("recording the load"))?;
+        let sql = format!("update {RECORD} set is_ready = true");
+        told(client, "recording the load", &sql, watch).await?;
     }
     Ok(Prepared {
         database: address.to_string(),
@@ -154,8 +165,14 @@ async fn load(address: &Address, options: &PrepareOptions, watch: Watch<'_>) -> 
         parts_loaded,
         sent_bytes,
         seconds: began.elapsed().as_secs_f64(),
-        size_bytes: size(&client, scale.load()).await?,
+        size_bytes: watch.asked("asking for sizes", size(client, scale.load())).await?,
     })
+}
+
+/// Has the server run a short statement of the load.
+async fn told(client: &Client, what: &str, sql: &str, watch: Watch<'_>) -> Result<(), BenchError> {
+    let ran = unless_over(client.cancel_token(), client.batch_execute(sql), watch.over()).await?;
+    ran.map_err(BenchError::query(what))
 }
 
 /// What tables and indexes take, bytes.
@@ -285,31 +302,35 @@ impl Work {
         let mut client = self.address.connect().await?;
         let mut rows = self.scale.rows(self.seed)?;
         while let Some(number) = self.take() {
-            let transaction = client.transaction().await.map_err(BenchError::query("loading"))?;
-            for (table, filled) in rows.tables(number).into_iter().enumerate() {
-                let copy = filled.copy;
-                let sink = transaction.copy_in::<_, Bytes>(&copy).await.map_err(BenchError::query(&copy))?;
-                let mut sink = std::pin::pin!(sink);
-                for part in 0..filled.parts {
-                    if self.is_over.load(Ordering::Relaxed) {
-                        return Err(BenchError::Stopped);
-                    }
-                    let made = rows.part(number, table, part);
-                    self.bytes.fetch_add(made.len() as u64, Ordering::Relaxed);
-                    sink.send(Bytes::from(made)).await.map_err(BenchError::query(&copy))?;
-                    self.parts.fetch_add(1, Ordering::Relaxed);
-                }
-                sink.finish().await.map_err(BenchError::query(&copy))?;
-            }
-            let record = format!("insert into {LOADED} (piece) values ($1)");
-            transaction
-                .execute(&record, &[&number])
-                .await
-                .map_err(BenchError::query("recording the load"))?;
-            transaction.commit().await.map_err(BenchError::query("recording the load"))?;
+            let token = client.cancel_token();
+            unless_over(token, self.piece(&mut client, &mut *rows, number), self.over()).await??;
             self.done.fetch_add(1, Ordering::Relaxed);
         }
         self.end()
+    }
+
+    /// Loads a piece, in one transaction.
+    async fn piece(&self, client: &mut Client, rows: &mut dyn Rows, number: i32) -> Result<(), BenchError> {
+        let transaction = client.transaction().await.map_err(BenchError::query("loading"))?;
+        for (table, filled) in rows.tables(number).into_iter().enumerate() {
+            let copy = filled.copy;
+            let sink = transaction.copy_in::<_, Bytes>(&copy).await.map_err(BenchError::query(&copy))?;
+            let mut sink = std::pin::pin!(sink);
+            for part in 0..filled.parts {
+                if self.is_over.load(Ordering::Relaxed) {
+                    return Err(BenchError::Stopped);
+                }
+                let made = rows.part(number, table, part);
+                self.bytes.fetch_add(made.len() as u64, Ordering::Relaxed);
+                sink.send(Bytes::from(made)).await.map_err(BenchError::query(&copy))?;
+                self.parts.fetch_add(1, Ordering::Relaxed);
+            }
+            sink.finish().await.map_err(BenchError::query(&copy))?;
+        }
+        let record = format!("insert into {LOADED} (piece) values ($1)");
+        let recorded = transaction.execute(&record, &[&number]).await;
+        recorded.map_err(BenchError::query("recording the load"))?;
+        transaction.commit().await.map_err(BenchError::query("recording the load"))
     }
 
     async fn index(self: Arc<Work>) -> Result<(), BenchError> {
@@ -327,7 +348,7 @@ impl Work {
         let client = self.address.connect().await?;
         while let Some(number) = self.take() {
             let sql = statement(number);
-            let ran = unless_over(&client, client.batch_execute(&sql), self.over()).await?;
+            let ran = unless_over(client.cancel_token(), client.batch_execute(&sql), self.over()).await?;
             ran.map_err(BenchError::query(what))?;
             self.done.fetch_add(1, Ordering::Relaxed);
         }

@@ -40,10 +40,16 @@ pub(crate) async fn create(client: &mut Client, scale: &Scale, seed: u64) -> Res
     transaction.commit().await.map_err(BenchError::query("creating the tables"))
 }
 
-/// Removes the tables and the record.
+/// How long the removal may wait for sessions that use the tables.
+const REMOVE_LOCK_LIMIT: &str = "10s";
+
+/// Removes the tables and the record. The end of the transaction is sent only once the rest is done: if the program ends before that,
+/// the server removes nothing later.
 pub(crate) async fn remove(client: &Client, load: Load) -> Result<(), BenchError> {
-    let sql = format!("drop table if exists {}", names(load).join(", "));
-    client.batch_execute(&sql).await.map_err(BenchError::query("removing the tables"))
+    let names = names(load).join(", ");
+    let sql = format!("begin; set local lock_timeout = '{REMOVE_LOCK_LIMIT}'; drop table if exists {names}");
+    client.batch_execute(&sql).await.map_err(BenchError::query("removing the tables"))?;
+    client.batch_execute("commit").await.map_err(BenchError::query("removing the tables"))
 }
 
 /// The names of a load's tables, and of the record's.

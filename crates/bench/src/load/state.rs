@@ -6,6 +6,7 @@ use super::schema::{LOADED, RECORD, VERSION, names};
 use super::{Load, Scale};
 use crate::BenchError;
 use crate::address::Address;
+use crate::watch::Watch;
 
 /// The database as the sessions of a load see it: names are those of the schema that has the record, or else of the one in which
 /// new tables are created. A table of the same name in another schema of the search path is another's, and never touched.
@@ -66,15 +67,29 @@ impl State {
         }))
     }
 
+    /// Connects to a database that is to be used: its address with the schema, a session, and its state.
+    ///
+    /// # Errors
+    /// As of [`State::ready`]; no answer in time; an early end.
+    pub(crate) async fn open(
+        address: &Address,
+        wanted: Option<Load>,
+        watch: Watch<'_>,
+    ) -> Result<(Address, Client, State), BenchError> {
+        let opened = async {
+            let address = settled(address).await?;
+            let client = address.connect().await?;
+            let state = State::ready(&client, &address, wanted).await?;
+            Ok((address, client, state))
+        };
+        watch.asked("reading what is loaded", opened).await
+    }
+
     /// The state of a database that is to be used.
     ///
     /// # Errors
     /// There is none, it is of another load than `wanted`, or its load has not ended.
-    pub(crate) async fn ready(
-        client: &Client,
-        address: &Address,
-        wanted: Option<Load>,
-    ) -> Result<State, BenchError> {
+    async fn ready(client: &Client, address: &Address, wanted: Option<Load>) -> Result<State, BenchError> {
         let state = State::of(client, address, wanted).await?;
         let state = state.ok_or_else(|| BenchError::NotPrepared(address.to_string()))?;
         let (loaded, pieces) = (state.loaded.len() as u32, state.scale.pieces() as u32);

@@ -28,13 +28,14 @@ use std::time::Duration;
 
 use tier0_api::IoReport;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 pub use self::options::{RunOptions, Think};
 use self::pace::Pace;
 use self::report::{Made, RunReport};
 use self::script::Script;
 use self::tally::{Second, Tally};
+pub use self::user::LEAVE_LIMIT;
 use self::user::{Shared, User};
 use crate::address::Address;
 use crate::brokerage::script::Brokerage;
@@ -43,10 +44,10 @@ use crate::counters::database::{DatabaseSample, DatabaseUse};
 use crate::counters::processor::ProcessorSample;
 use crate::decision_support::script::DecisionSupport;
 use crate::error::BenchError;
-use crate::load::state::{State, settled};
+use crate::load::state::State;
 use crate::load::{Load, Scale};
 use crate::order_entry::script::OrderEntry;
-use crate::watch::{LOOK, Watch};
+use crate::watch::{ANSWER_LIMIT, LOOK, Watch};
 
 /// Asks an array for its counters; an error says why that did not work.
 pub type AskArray<'a> = &'a (dyn Fn() -> Result<IoReport, String> + Sync);
@@ -55,6 +56,8 @@ pub type AskArray<'a> = &'a (dyn Fn() -> Result<IoReport, String> + Sync);
 const CONNECTING: usize = 16;
 /// How long the server may take to end sessions whose users are gone.
 const GONE_LIMIT: Duration = Duration::from_secs(5);
+/// Sizes of tables wait for sessions that lock them.
+const OBSERVER: &str = "set lock_timeout = '5s'";
 
 /// A runtime for connections and users.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, BenchError> {
@@ -73,11 +76,12 @@ pub fn run(
 ) -> Result<RunReport, BenchError> {
     options.check()?;
     runtime()?.block_on(async {
-        let address = &settled(address).await?;
-        let observer = address.connect().await?;
-        let state = State::ready(&observer, address, options.load).await?;
+        let (address, observer, state) = &State::open(address, options.load, watch).await?;
+        let told =
+            async { observer.batch_execute(OBSERVER).await.map_err(BenchError::query("limiting locks")) };
+        watch.asked("limiting locks", told).await?;
         options.check_for(state.scale.load())?;
-        let place = Place { address, observer, state: state.clone() };
+        let place = Place { address, observer, state };
         match state.scale {
             Scale::Warehouses(count) => {
                 drive(place, OrderEntry::new(options, count)?, options, array, watch).await
@@ -97,8 +101,8 @@ pub fn run(
 struct Place<'a> {
     address: &'a Address,
     /// A connection beside those of the users.
-    observer: tokio_postgres::Client,
-    state: State,
+    observer: &'a tokio_postgres::Client,
+    state: &'a State,
 }
 
 async fn drive<S: Script>(
@@ -121,7 +125,8 @@ async fn drive<S: Script>(
 
     let ramp = Duration::from(options.ramp(state.scale.load()));
     let start = async || -> Result<Before, BenchError> {
-        let before = Before::read(&observer, &tables, array).await?;
+        let before = Before::read(observer, &tables, array);
+        let before = watch.asked("reading the counters", before).await?;
         shared.tally.restart();
         Ok(before)
     };
@@ -136,7 +141,7 @@ async fn drive<S: Script>(
     }
     let load = state.scale.load();
     let mut clock = Clock { users: &mut users, shared: &shared, watch, load, is_local: address.is_local() };
-    let measured = async {
+    let measured: Result<_, BenchError> = async {
         let before = match at_once {
             Some(before) => before,
             None => {
@@ -146,14 +151,7 @@ async fn drive<S: Script>(
         };
         let (begins, mut seconds) = (Instant::now(), Vec::new());
         let ended = clock.run(begins, begins + options.duration(), "run", &mut seconds).await;
-        let elapsed = begins.elapsed();
-        // An early end still has a result.
-        let is_early = match ended {
-            Ok(()) => false,
-            Err(BenchError::Stopped) => true,
-            Err(error) => return Err(error),
-        };
-        Ok((before, elapsed, seconds, is_early))
+        Ok((before, begins.elapsed(), seconds, ended))
     }
     .await;
     // What ends after this is not counted.
@@ -162,17 +160,23 @@ async fn drive<S: Script>(
     shared.is_over.store(true, Ordering::Relaxed);
     let after_host = ProcessorSample::read();
     let left = leave(&mut users).await;
-    let (before, elapsed, seconds, is_early) = measured?;
-    left?;
-    gone(address, &observer).await;
-    let (database, array_io) = before.since(&observer, &tables, array).await?;
+    let (before, elapsed, seconds, ended) = measured?;
+    // An early end still has a result, and so has a failure once something was counted.
+    let is_early = ended.is_err();
+    let failed = match ended {
+        Ok(()) | Err(BenchError::Stopped) => left.err(),
+        Err(error) => Some(error),
+    };
+    let answers = gone(address, observer).await;
+    let (database, array_io) = before.since(observer, &tables, array, answers).await;
     let processor = address.is_local().then(|| before.processor.since(&after_host)).flatten();
     let is_local = address.is_local();
-    Ok(RunReport::new(Made {
+    let report = RunReport::new(Made {
         database: address.to_string(),
         options,
         mix: shared.script.mix(),
         scale: state.scale,
+        failure: failed.as_ref().map(ToString::to_string),
         headline: shared.script.headline(),
         started: before.started,
         server: before.server,
@@ -189,7 +193,11 @@ async fn drive<S: Script>(
         is_local,
         counted: database,
         array: array_io,
-    }))
+    });
+    match failed {
+        Some(cause) => Err(BenchError::Ended { cause: Box::new(cause), report: Box::new(report) }),
+        None => Ok(report),
+    }
 }
 
 /// Connects all users, some at a time.
@@ -201,17 +209,15 @@ async fn connect<S: Script>(
 ) -> Result<Vec<S::Session>, BenchError> {
     let mut sessions = Vec::with_capacity(options.users as usize);
     while sessions.len() < options.users as usize {
-        if (watch.is_over)() {
-            return Err(BenchError::Stopped);
-        }
         let some = CONNECTING.min(options.users as usize - sessions.len());
         let opened = (0..some).map(|_| script.open(address, options.isolation));
-        sessions.extend(futures_util::future::try_join_all(opened).await?);
+        let opened = futures_util::future::try_join_all(opened);
+        sessions.extend(watch.asked("connecting the users", opened).await?);
     }
     Ok(sessions)
 }
 
-/// Waits for the users' last transactions.
+/// Waits for the users' last transactions, which end by themselves or are cancelled.
 async fn leave(users: &mut JoinSet<Result<(), BenchError>>) -> Result<(), BenchError> {
     let mut failed = Ok(());
     while let Some(ended) = users.join_next().await {
@@ -221,17 +227,19 @@ async fn leave(users: &mut JoinSet<Result<(), BenchError>>) -> Result<(), BenchE
     failed
 }
 
-/// Waits until the server has ended the users' sessions: then it has booked what they did.
-async fn gone(address: &Address, observer: &tokio_postgres::Client) {
+/// Waits until the server has ended the users' sessions: then it has booked what they did. Whether it answers.
+async fn gone(address: &Address, observer: &tokio_postgres::Client) -> bool {
     let until = Instant::now() + GONE_LIMIT;
     let sql = "select count(*) from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid()";
     while Instant::now() < until {
-        let left = observer.query_one(sql, &[&address.session_name()]).await;
-        if left.map_or(0, |row| row.get::<_, i64>(0)) == 0 {
-            return;
+        let name = address.session_name();
+        match timeout_at(until, observer.query_one(sql, &[&name])).await {
+            Ok(Ok(row)) if row.get::<_, i64>(0) > 0 => sleep(LOOK / 4).await,
+            Ok(Ok(_)) => return true,
+            Ok(Err(_)) | Err(_) => return false,
         }
-        sleep(LOOK / 4).await;
     }
+    true
 }
 
 /// The counters when counting begins.
@@ -268,14 +276,20 @@ impl Before {
         observer: &tokio_postgres::Client,
         tables: &[&str],
         array: Option<AskArray<'_>>,
-    ) -> Result<(DatabaseUse, Option<ArrayUse>), BenchError> {
-        let database = DatabaseSample::read(observer, tables).await?;
+        answers: bool,
+    ) -> (DatabaseUse, Option<ArrayUse>) {
+        let limit = if answers { ANSWER_LIMIT } else { Duration::ZERO };
+        let database = match timeout(limit, DatabaseSample::read(observer, tables)).await {
+            Ok(Ok(read)) => read,
+            Ok(Err(error)) => self.database.unknown(&error.to_string()),
+            Err(_) => self.database.unknown("the server did not answer at the end of the run"),
+        };
         let array = array.zip(self.array.as_ref()).map(|(ask, before)| match (before, ask()) {
             (Ok(before), Ok(after)) => before.since(&ArraySample::new(after)),
             (Err(fact), _) => ArrayUse::unknown(fact.clone()),
             (_, Err(fact)) => ArrayUse::unknown(fact),
         });
-        Ok((self.database.since(&database), array))
+        (self.database.since(&database), array)
     }
 }
 
@@ -300,7 +314,9 @@ impl<S: Script> Clock<'_, S> {
         let mut processor = ProcessorSample::read();
         for second in 1.. {
             let mut tick = (begins + Duration::from_secs(second)).min(ends);
-            let goes_on = self.until(tick).await?;
+            let ended = self.until(tick).await;
+            let goes_on = matches!(ended, Ok(true));
+            // The part of the last second counts too.
             if !goes_on {
                 tick = Instant::now().min(tick);
             }
@@ -315,7 +331,7 @@ impl<S: Script> Clock<'_, S> {
                 rows.push(row);
             }
             if tick == ends || !goes_on {
-                return Ok(());
+                return ended.map(|_| ());
             }
         }
         Ok(())

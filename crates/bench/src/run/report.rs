@@ -109,6 +109,13 @@ pub struct RunReport {
     pub seconds: f64,
     /// Whether the run was ended early.
     pub ended_early: bool,
+    /// Why it ended before its time, where a transaction failed; none in reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Transactions that were cancelled because they did not end in time after the run; counted nowhere else. 0 in reports of older
+    /// versions.
+    #[serde(default)]
+    pub unfinished: u64,
     /// Committed New-Orders per minute, of order entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nopm: Option<f64>,
@@ -170,6 +177,7 @@ pub(crate) struct Made<'a> {
     pub(crate) buffer_bytes: u64,
     pub(crate) elapsed: Duration,
     pub(crate) is_early: bool,
+    pub(crate) failure: Option<String>,
     pub(crate) kinds: Vec<KindReport>,
     pub(crate) responses: Option<Quantiles>,
     pub(crate) missed: u64,
@@ -209,6 +217,8 @@ impl RunReport {
             settings: Settings::of(made.options, &made),
             seconds,
             ended_early: made.is_early,
+            failure: made.failure.clone(),
+            unfinished: made.cancelled,
             nopm: is_order_entry.then_some(headline as f64 / seconds * 60.0),
             trade_results_per_second: (made.scale.load() == Load::Brokerage)
                 .then_some(headline as f64 / seconds),

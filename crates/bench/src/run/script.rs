@@ -20,7 +20,7 @@ pub(crate) trait Script: Send + Sync + 'static {
     /// A transaction with all that it needs, so that it can be repeated.
     type Input: Send + Sync + 'static;
 
-    /// Whether a transaction that is under way at the end is cancelled. Others are awaited, and not counted.
+    /// Whether a transaction that is under way at the end is cancelled at once. Others have time to end, and are not counted.
     const CANCELS: bool = false;
 
     /// Names of the kinds of transactions, by place.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tier0_world::Random;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -13,7 +14,11 @@ use super::pace::Pace;
 use super::script::{Outcome, Script};
 use super::tally::{Refusal, Tally};
 use crate::error::{BenchError, words};
+use crate::watch::cancel;
 
+/// How long a transaction may go on after the end of the run: longer than those of a slow array, and so short that a lock that another
+/// session forgot, or a server that hangs, does not keep the program. Then it is cancelled.
+pub const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 /// A transaction that is refused so often will not get through.
 const TRIES_MAX: u32 = 1000;
 
@@ -90,20 +95,19 @@ impl<S: Script> User<S> {
         }
     }
 
-    /// Runs a transaction to its end; none if the run ended before and its load cancels.
+    /// Runs a transaction to its end; none if it was cancelled: at the end of the run where its load wants that, else
+    /// [`LEAVE_LIMIT`] later.
     async fn complete(&self, kind: usize, input: &S::Input) -> Result<Option<Outcome>, BenchError> {
-        if !S::CANCELS {
-            return self.run(kind, input).await.map(Some);
+        let mut running = std::pin::pin!(self.run(kind, input));
+        if let Some(ended) = self.unless_over(running.as_mut()).await {
+            return ended.map(Some);
         }
-        match self.unless_over(self.run(kind, input)).await {
-            Some(ended) => ended.map(Some),
-            None => {
-                // If the server cannot be told, it sees the closed connection when the query ends.
-                let token = self.shared.script.client(&self.session).cancel_token();
-                let _ = token.cancel_query(tokio_postgres::NoTls).await;
-                Ok(None)
-            }
+        let grace = if S::CANCELS { Duration::ZERO } else { LEAVE_LIMIT };
+        if let Ok(ended) = timeout(grace, running.as_mut()).await {
+            return ended.map(Some);
         }
+        cancel(self.shared.script.client(&self.session).cancel_token(), running).await;
+        Ok(None)
     }
 
     /// Runs a transaction until it goes through.

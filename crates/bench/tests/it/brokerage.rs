@@ -66,7 +66,7 @@ fn brokerage_is_loaded_run_and_checked_and_survives_a_crash() {
         server.query(sql);
     });
     every_damage_is_found(&address, &DAMAGES);
-    assert_eq!(remove(&address).expect("removed"), Some(Load::Brokerage));
+    assert_eq!(remove(&address, Watch::none()).expect("removed"), Some(Load::Brokerage));
     postmaster.stop().expect("in good order");
 }
 

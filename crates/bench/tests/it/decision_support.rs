@@ -69,7 +69,7 @@ fn decision_support_is_loaded_run_and_checked_and_survives_a_crash() {
     });
     let checked = every_damage_is_found(&address, &DAMAGES);
     assert_eq!(checked.conditions.len(), DAMAGES.len());
-    assert_eq!(remove(&address).expect("removed"), Some(Load::DecisionSupport));
+    assert_eq!(remove(&address, Watch::none()).expect("removed"), Some(Load::DecisionSupport));
     postmaster.stop().expect("in good order");
 }
 

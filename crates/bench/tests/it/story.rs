@@ -63,6 +63,7 @@ fn order_entry_is_loaded_run_and_checked_and_survives_a_crash() {
     runs(&address);
 
     refused_transactions_are_repeated(&address);
+    a_forgotten_lock_keeps_nothing(&server, &address);
 
     // The server is killed in the middle of a run.
     let of_users = address.clone();
@@ -72,18 +73,20 @@ fn order_entry_is_loaded_run_and_checked_and_survives_a_crash() {
     postmaster.kill().expect("killed");
     let error = running.expect("a thread").join().expect("no panic").expect_err("the server is gone");
     let words = error.to_string();
+    let BenchError::Ended { report, .. } = &error else { panic!("what was measured is kept: {error}") };
+    assert!(report.failure.as_ref() == Some(&words) && report.nopm > Some(0.0), "{report:#?}");
     assert!(words.contains("transaction") && words.contains("tier0 bench check"), "{words}");
     let postmaster = server.start();
 
     consistent(&address, None);
 
     damages(&server, &address);
-    assert_eq!(remove(&address).expect("removed"), Some(Load::OrderEntry));
+    assert_eq!(remove(&address, Watch::none()).expect("removed"), Some(Load::OrderEntry));
     assert_eq!(server.query("select whose from postgres.orders"), "mine");
     let error = prepare(&address, &LOAD, Watch::none()).expect_err("another's table");
     assert!(matches!(error, BenchError::Foreign { .. }), "{error}");
     server.query("drop schema postgres cascade");
-    assert_eq!(remove(&address).expect("nothing is left"), None);
+    assert_eq!(remove(&address, Watch::none()).expect("nothing is left"), None);
     postmaster.stop().expect("in good order");
 }
 
@@ -101,7 +104,7 @@ fn refusals(server: &Server, address: &Address) {
     server.query("create table customer (name text)");
     for error in [
         prepare(address, &LOAD, Watch::none()).expect_err("another's table"),
-        remove(address).expect_err("another's table"),
+        remove(address, Watch::none()).expect_err("another's table"),
     ] {
         assert!(matches!(error, BenchError::Foreign { .. }) && error.is_input(), "{error}");
         assert!(error.to_string().contains("(customer)"), "{error}");
@@ -181,6 +184,39 @@ fn refused_transactions_are_repeated(address: &Address) {
     let payment = report.transactions.iter().find(|own| own.kind == "payment").expect("it is there");
     assert!(payment.serialization_failures > 0 && payment.committed > 0, "{payment:?}");
     assert_eq!(report.retries, payment.serialization_failures + payment.deadlocks);
+    consistent(address, None);
+}
+
+/// Another session locks a table and does not end: run, check and removal end all the same, and nothing is removed later.
+fn a_forgotten_lock_keeps_nothing(server: &Server, address: &Address) {
+    let locked = "begin; lock table public.warehouse; select pg_sleep(60)";
+    let stopped_after = |seconds: f64| {
+        let began = wall_s();
+        move || wall_s() - began > seconds
+    };
+    std::thread::scope(|scope| {
+        let began = wall_s();
+        let running = scope.spawn(|| run(address, &options(4, 3), None, Watch::none()));
+        pause(Duration::from_millis(1500));
+        let forgotten = scope.spawn(|| server.cluster.query(locked));
+        pause(Duration::from_millis(500));
+        let checked = check(address, None, Watch { say: &|_| {}, is_over: &stopped_after(1.0) });
+        assert!(matches!(checked, Err(BenchError::Stopped)), "{checked:?}");
+        let removed = remove(address, Watch { say: &|_| {}, is_over: &stopped_after(1.0) });
+        assert!(matches!(removed, Err(BenchError::Stopped)), "{removed:?}");
+        let report = running.join().expect("no panic").expect("a report");
+        assert!(wall_s() - began < 30.0, "the run did not end");
+        assert!(report.unfinished == 4 && !report.ended_early, "{report:#?}");
+        assert!(report.nopm.is_some_and(|nopm| nopm > 0.0), "{report:#?}");
+        let gap = report.not_measured.iter().find(|gap| gap.what == "reads by table and index");
+        assert!(gap.is_some_and(|gap| gap.why.contains("pg_locks")), "{:#?}", report.not_measured);
+        let error = remove(address, Watch::none()).expect_err("it is locked");
+        assert!(error.to_string().contains("pg_locks"), "{error}");
+        server.query(
+            "select pg_terminate_backend(pid) from pg_stat_activity where query like 'begin; lock table%'",
+        );
+        forgotten.join().expect("no panic").expect_err("it was ended");
+    });
     consistent(address, None);
 }
 

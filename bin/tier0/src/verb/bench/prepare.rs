@@ -56,7 +56,7 @@ pub(crate) struct Prepare {
 pub(crate) fn run(verb: &Prepare, global: &Global) -> Result<(), Failure> {
     let address = verb.database.address()?;
     if verb.drop {
-        let found = remove(&address)?;
+        let (found, _) = watched(global, |watch| remove(&address, watch))?;
         let text = match found {
             Some(load) => format!("removed the {load} tables of the {address}"),
             None => format!("the {address} has no tables of a load"),

@@ -2,6 +2,7 @@
 
 use comfy_table::Table;
 use tier0_bench::counters::database::ObjectUse;
+use tier0_bench::run::LEAVE_LIMIT;
 use tier0_bench::run::report::RunReport;
 use tier0_bench::run::tally::{KindReport, Quantiles, Second};
 use tier0_units::{ByteCount, counted};
@@ -36,7 +37,11 @@ fn heading(report: &RunReport) -> String {
 pub(super) fn lines(report: &RunReport) -> Vec<String> {
     let settings = &report.settings;
     let rate = settings.rate.map_or(String::new(), |rate| format!(", {rate} transactions/s arrive"));
-    let early = if report.ended_early { ", ended early" } else { "" };
+    let early = match (&report.failure, report.ended_early) {
+        (Some(_), _) => ", ended by a failure",
+        (None, true) => ", ended early",
+        (None, false) => "",
+    };
     let processor = report.processor.map_or("CPU not measured".to_owned(), |used| {
         let own = used
             .load_generator
@@ -64,7 +69,10 @@ pub(super) fn lines(report: &RunReport) -> Vec<String> {
         report.database
     );
     let rates = rates(report);
-    [what, rates, throughput(report), processor].into_iter().filter(|line| !line.is_empty()).collect()
+    [what, rates, unfinished(report), throughput(report), processor]
+        .into_iter()
+        .filter(|line| !line.is_empty())
+        .collect()
 }
 
 /// What the load is measured by.
@@ -91,6 +99,18 @@ fn rates(report: &RunReport) -> String {
     });
     let commits = thousands(report.commits_per_minute);
     format!("{own}{commits} commits per minute in all, {} retries", report.retries)
+}
+
+/// Transactions that did not end after the run; queries are told of with their rate.
+fn unfinished(report: &RunReport) -> String {
+    match report.unfinished {
+        count if count > 0 && report.queries_per_hour.is_none() => format!(
+            "{} did not end within {} s after the run: cancelled, not counted; see what locks or delays the server",
+            counted(count, "transaction"),
+            LEAVE_LIMIT.as_secs()
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Rates of bytes.

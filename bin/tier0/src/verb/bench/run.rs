@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tier0_api::{AdminReply, AdminRequest, IoReport};
+use tier0_bench::BenchError;
 use tier0_bench::run::run as run_load;
 
 use super::load::Load;
@@ -72,10 +73,18 @@ pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
         None => Err("no array was named (--array)".to_owned()),
     };
     let ask: tier0_bench::run::AskArray<'_> = &ask;
+    let mut failed = Ok(());
     let (report, _) =
-        watched(global, |watch| run_load(&address, &options, array.is_some().then_some(ask), watch))?;
+        watched(global, |watch| match run_load(&address, &options, array.is_some().then_some(ask), watch) {
+            Err(BenchError::Ended { cause, report }) => {
+                failed = Err(*cause);
+                Ok(*report)
+            }
+            ended => ended,
+        })?;
     verb.html.as_deref().map_or(Ok(()), |path| page::write(&report, path))?;
     print(&if verb.json { json(&report) } else { report::text(&report) })?;
+    failed?;
     match report.ended_early {
         true => Err(Failure::Interrupted),
         false => Ok(()),

@@ -137,6 +137,17 @@ impl DatabaseSample {
         })
     }
 
+    /// The same server when it could not be asked, and why.
+    pub(crate) fn unknown(&self, why: &str) -> DatabaseSample {
+        DatabaseSample {
+            database: Err(why.to_owned()),
+            wal: Err(why.to_owned()),
+            writes: Err(why.to_owned()),
+            objects: Err(why.to_owned()),
+            ..self.clone()
+        }
+    }
+
     /// What was done until `later`.
     pub(crate) fn since(&self, later: &DatabaseSample) -> DatabaseUse {
         let mut gaps = vec![Gap::new(
