@@ -151,7 +151,8 @@ async fn drive<S: Script>(
         };
         let (begins, mut seconds) = (Instant::now(), Vec::new());
         let ended = clock.run(begins, begins + options.duration(), "run", &mut seconds).await;
-        Ok((before, begins.elapsed(), seconds, ended))
+        let elapsed = begins.elapsed();
+        Ok((before, elapsed, shared.pace.arrived(begins, begins + elapsed), seconds, ended))
     }
     .await;
     // What ends after this is not counted.
@@ -160,7 +161,7 @@ async fn drive<S: Script>(
     shared.is_over.store(true, Ordering::Relaxed);
     let after_host = ProcessorSample::read();
     let left = leave(&mut users).await;
-    let (before, elapsed, seconds, ended) = measured?;
+    let (before, elapsed, arrived, seconds, ended) = measured?;
     // An early end still has a result, and so has a failure once something was counted.
     let is_early = ended.is_err();
     let failed = match ended {
@@ -185,6 +186,7 @@ async fn drive<S: Script>(
         is_early,
         kinds,
         responses,
+        arrived,
         missed,
         by_user,
         cancelled: shared.tally.count_cancelled(),

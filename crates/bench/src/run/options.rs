@@ -15,6 +15,8 @@ use crate::order_entry::draw::{Home, Items};
 
 /// A pass ends by itself, before this.
 const ONE_PASS_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
+/// More arrivals per second than any server serves; to count those of an hour takes seconds.
+const RATE_MAX: f64 = 100_000.0;
 /// How long users start where nothing else is said.
 const RAMP: Nanos = Nanos::from_secs(5);
 
@@ -61,8 +63,8 @@ impl RunOptions {
         if self.duration < Nanos::from_secs(1) {
             return wrong("less than a second measures nothing; raise --duration");
         }
-        if self.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
-            return wrong("a rate is a number above 0; correct --rate");
+        if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= RATE_MAX)) {
+            return wrong("a rate is a number above 0, and at most 100000; correct --rate");
         }
         if self.rate.is_some() && self.think != Think::None {
             return wrong(

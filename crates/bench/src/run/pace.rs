@@ -18,18 +18,33 @@ pub(crate) struct Pace {
 /// Transactions that arrive at a rate, exponentially apart.
 struct Arrivals {
     mean_s: f64,
-    /// The one that was taken last; none before the first user begins.
-    last: Option<Instant>,
+    seed: u64,
     random: Random,
+    /// When the first user began.
+    began: Option<Instant>,
+    /// The one that was taken last.
+    last: Option<Instant>,
+    /// Those that users took: begun, or awaited.
+    taken: u64,
+}
+
+/// What arrived in a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrived {
+    /// Transactions that arrived in it.
+    pub(crate) offered: u64,
+    /// Those of this time and before that no user had begun at its end.
+    pub(crate) waiting: u64,
 }
 
 impl Pace {
     pub(crate) fn new(think: Think, rate: Option<f64>, seed: u64) -> Pace {
-        let arrivals = rate.map(|rate| {
-            let random = Random::new(seed, u64::MAX);
-            Mutex::new(Arrivals { mean_s: 1.0 / rate, last: None, random })
-        });
-        Pace { think, arrivals }
+        Pace { think, arrivals: rate.map(|rate| Mutex::new(Arrivals::new(1.0 / rate, seed))) }
+    }
+
+    /// What arrived from one moment to another, which is now; none without a rate.
+    pub(crate) fn arrived(&self, begins: Instant, ends: Instant) -> Option<Arrived> {
+        Some(self.arrivals.as_ref()?.lock().expect("no user panics here").arrived(begins, ends))
     }
 
     /// Waits until a user is to begin a transaction. Gives the moment from which its response time counts: with a rate, the
@@ -58,11 +73,32 @@ impl Pace {
 }
 
 impl Arrivals {
+    fn new(mean_s: f64, seed: u64) -> Arrivals {
+        Arrivals { mean_s, seed, random: Random::new(seed, u64::MAX), began: None, last: None, taken: 0 }
+    }
+
     fn take(&mut self) -> Instant {
+        let began = *self.began.get_or_insert_with(Instant::now);
         let gap = self.random.exponential(self.mean_s);
-        let next = self.last.unwrap_or_else(Instant::now) + Duration::from_secs_f64(gap);
+        let next = self.last.unwrap_or(began) + Duration::from_secs_f64(gap);
         self.last = Some(next);
+        self.taken += 1;
         next
+    }
+
+    /// The same draws are made once more, past those that busy users have not taken.
+    fn arrived(&self, begins: Instant, ends: Instant) -> Arrived {
+        let mut again = Arrivals { began: self.began, ..Arrivals::new(self.mean_s, self.seed) };
+        let (mut due, mut offered) = (0_u64, 0);
+        while self.began.is_some() {
+            let at = again.take();
+            if at > ends {
+                break;
+            }
+            due += 1;
+            offered += u64::from(at >= begins);
+        }
+        Arrived { offered, waiting: due.saturating_sub(self.taken) }
     }
 }
 
@@ -73,7 +109,7 @@ mod tests {
     /// What arrives while all users are busy counts from its arrival, and the rate is kept on average.
     #[test]
     fn arrivals_do_not_wait_for_users() {
-        let mut arrivals = Arrivals { mean_s: 0.01, last: None, random: Random::new(1, 1) };
+        let mut arrivals = Arrivals::new(0.01, 1);
         let first = arrivals.take();
         let mut last = first;
         for _ in 0..10_000 {
@@ -83,5 +119,21 @@ mod tests {
         }
         let seconds = (last - first).as_secs_f64();
         assert!((95.0..105.0).contains(&seconds), "{seconds}");
+    }
+
+    /// What no user took has arrived all the same.
+    #[test]
+    fn arrivals_that_busy_users_leave_are_counted() {
+        let mut arrivals = Arrivals::new(0.01, 1);
+        let nothing = arrivals.arrived(Instant::now(), Instant::now());
+        assert_eq!(nothing, Arrived { offered: 0, waiting: 0 });
+        let taken: Vec<Instant> = (0..500).map(|_| arrivals.take()).collect();
+        let began = arrivals.began.expect("it began");
+        // All that was due was taken.
+        let in_time = arrivals.arrived(began, taken[399]);
+        assert_eq!(in_time, Arrived { offered: 400, waiting: 0 });
+        let late = arrivals.arrived(taken[100], began + Duration::from_secs(100));
+        assert!((9_500..10_500).contains(&(late.offered + 100)), "{late:?}");
+        assert_eq!(late.waiting, late.offered + 100 - 500);
     }
 }

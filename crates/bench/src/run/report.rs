@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::options::RunOptions;
+use super::pace::Arrived;
 use super::tally::{KindReport, Quantiles, Second};
 use crate::counters::Gap;
 use crate::counters::array::ArrayUse;
@@ -67,6 +68,17 @@ pub struct PerTransaction {
     pub processor_ms_without_generator: Option<f64>,
 }
 
+/// What arrived at a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArrivalsReport {
+    /// Transactions that arrived in the measured time, each second.
+    pub offered_per_second: f64,
+    /// Those that ended in it, each second.
+    pub served_per_second: f64,
+    /// How many no user had begun at its end. Response times are only of those that were served.
+    pub waiting: u64,
+}
+
 /// Reads and writes as rates, in MB (10^6 bytes) per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
@@ -116,6 +128,9 @@ pub struct RunReport {
     /// versions.
     #[serde(default)]
     pub unfinished: u64,
+    /// What arrived; none without a rate, and in reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<ArrivalsReport>,
     /// Committed New-Orders per minute, of order entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nopm: Option<f64>,
@@ -180,6 +195,7 @@ pub(crate) struct Made<'a> {
     pub(crate) failure: Option<String>,
     pub(crate) kinds: Vec<KindReport>,
     pub(crate) responses: Option<Quantiles>,
+    pub(crate) arrived: Option<Arrived>,
     pub(crate) missed: u64,
     pub(crate) by_user: Vec<u64>,
     pub(crate) cancelled: u64,
@@ -219,6 +235,11 @@ impl RunReport {
             ended_early: made.is_early,
             failure: made.failure.clone(),
             unfinished: made.cancelled,
+            arrivals: made.arrived.map(|arrived| ArrivalsReport {
+                offered_per_second: arrived.offered as f64 / seconds,
+                served_per_second: ended as f64 / seconds,
+                waiting: arrived.waiting,
+            }),
             nopm: is_order_entry.then_some(headline as f64 / seconds * 60.0),
             trade_results_per_second: (made.scale.load() == Load::Brokerage)
                 .then_some(headline as f64 / seconds),

@@ -63,6 +63,7 @@ fn order_entry_is_loaded_run_and_checked_and_survives_a_crash() {
     runs(&address);
 
     refused_transactions_are_repeated(&address);
+    more_arrives_than_is_served(&address);
     a_forgotten_lock_keeps_nothing(&server, &address);
 
     // The server is killed in the middle of a run.
@@ -185,6 +186,19 @@ fn refused_transactions_are_repeated(address: &Address) {
     assert!(payment.serialization_failures > 0 && payment.committed > 0, "{payment:?}");
     assert_eq!(report.retries, payment.serialization_failures + payment.deadlocks);
     consistent(address, None);
+}
+
+/// What arrives while all users are busy is counted, and not only what they served.
+fn more_arrives_than_is_served(address: &Address) {
+    let offered = RunOptions { rate: Some(20_000.0), ..options(1, 2) };
+    let report = run(address, &offered, None, Watch::none()).expect("it ran");
+    let arrivals = report.arrivals.expect("it had a rate");
+    assert!((19_000.0..21_000.0).contains(&arrivals.offered_per_second), "{arrivals:?}");
+    assert!(
+        (arrivals.served_per_second * report.seconds - report.ended() as f64).abs() < 0.5,
+        "{arrivals:?}"
+    );
+    assert!(arrivals.served_per_second < 10_000.0 && arrivals.waiting > 20_000, "{arrivals:?}");
 }
 
 /// Another session locks a table and does not end: run, check and removal end all the same, and nothing is removed later.

@@ -11,6 +11,8 @@ use crate::output::{align_right, rendered, table, thousands, wrapped};
 
 /// What stands for a figure that is not there.
 const NOT_MEASURED: &str = "not measured";
+/// A smaller share served of what arrived says that users did not keep up; random arrivals differ by less in a minute.
+const SERVED_MIN: f64 = 0.95;
 /// Rows of the series at most; a long run is shown in equal parts.
 const SERIES_ROWS: usize = 20;
 
@@ -69,7 +71,7 @@ pub(super) fn lines(report: &RunReport) -> Vec<String> {
         report.database
     );
     let rates = rates(report);
-    [what, rates, unfinished(report), throughput(report), processor]
+    [what, rates, arrivals(report), unfinished(report), throughput(report), processor]
         .into_iter()
         .filter(|line| !line.is_empty())
         .collect()
@@ -99,6 +101,26 @@ fn rates(report: &RunReport) -> String {
     });
     let commits = thousands(report.commits_per_minute);
     format!("{own}{commits} commits per minute in all, {} retries", report.retries)
+}
+
+/// What arrived at a rate, and whether users kept up with it.
+fn arrivals(report: &RunReport) -> String {
+    let Some(arrivals) = report.arrivals else { return String::new() };
+    let served = arrivals.served_per_second / arrivals.offered_per_second;
+    let behind = match served < SERVED_MIN {
+        true => format!(
+            "; only {:.0} % of what arrived was served: response times are of those alone, and grow with the length of the run; use \
+             more users or a lower rate",
+            served * 100.0
+        ),
+        false => String::new(),
+    };
+    format!(
+        "arrivals: {}/s offered, {}/s served, {} waiting at the end{behind}",
+        figure(arrivals.offered_per_second),
+        figure(arrivals.served_per_second),
+        arrivals.waiting
+    )
 }
 
 /// Transactions that did not end after the run; queries are told of with their rate.
