@@ -21,7 +21,7 @@ pub struct Tested {
     pub name: String,
     /// What must hold.
     pub text: String,
-    /// Rows that were compared: warehouses, districts, customers or orders.
+    /// Rows that were compared: indexes, warehouses, districts, customers or orders.
     pub compared: u64,
     /// Those that differ.
     pub wrong: u64,
@@ -45,6 +45,9 @@ pub struct Checked {
     pub is_consistent: bool,
     /// The conditions.
     pub conditions: Vec<Tested>,
+    /// Columns that no condition covers; empty in reports of older versions.
+    #[serde(default)]
+    pub not_covered: String,
 }
 
 /// Tests all conditions.
@@ -85,5 +88,6 @@ async fn test(address: &Address, wanted: Option<Load>, watch: Watch<'_>) -> Resu
         scale: state.scale.to_string(),
         is_consistent,
         conditions: tested,
+        not_covered: state.scale.load().not_covered().to_owned(),
     })
 }

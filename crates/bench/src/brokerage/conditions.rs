@@ -8,6 +8,10 @@ use crate::load::condition::Condition;
 /// Shares that a completed trade added, below zero if it sold.
 const SHARES: &str = "case when type in ('MS', 'LS', 'SL') then -quantity else quantity end";
 
+/// Columns of which nothing follows from others.
+pub(crate) const NOT_COVERED: &str = "names, addresses and texts; tables of types, rates, charges, sectors and industries; \
+    permissions, watch items and competitors; figures of companies and securities; prices and volumes of the market; dates and times";
+
 /// All conditions for so many load units, the quickest first.
 pub(crate) fn all(units: u64) -> Vec<Condition> {
     let condition = |name, text, place, sql: String| Condition { name, text, place, sql };

@@ -4,6 +4,11 @@
 use super::rows::counts;
 use crate::load::condition::Condition;
 
+/// Columns of which nothing follows from others.
+pub(crate) const NOT_COVERED: &str = "names, addresses, phones and comments; brands, types, sizes and containers of parts; account \
+    balances, market segments, available quantities and supply costs; priorities and clerks of orders; return flags and shipping \
+    modes of lines";
+
 /// All conditions for a scale factor, the quickest first.
 pub(crate) fn all(factor: f64) -> Vec<Condition> {
     let condition = |name, text, place, sql: String| Condition { name, text, place, sql };

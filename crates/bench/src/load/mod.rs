@@ -86,6 +86,15 @@ impl Load {
         }
     }
 
+    /// What no condition of its own tells of.
+    pub(crate) fn not_covered(self) -> &'static str {
+        match self {
+            Load::OrderEntry => order_entry::conditions::NOT_COVERED,
+            Load::Brokerage => brokerage::conditions::NOT_COVERED,
+            Load::DecisionSupport => decision_support::conditions::NOT_COVERED,
+        }
+    }
+
     /// A statement that creates what its tables need beside them.
     pub(crate) fn beside_tables(self) -> &'static str {
         match self {
@@ -153,10 +162,11 @@ impl Scale {
 
     /// What always holds, the quickest first.
     pub(crate) fn conditions(&self) -> Vec<Condition> {
-        match self {
+        let own = match self {
             Scale::Warehouses(_) => order_entry::conditions::all(),
             Scale::Customers { .. } => brokerage::conditions::all(self.load_units()),
             Scale::Factor(factor) => decision_support::conditions::all(*factor),
-        }
+        };
+        std::iter::once(schema::indexes_exist(self.load())).chain(own).collect()
     }
 }

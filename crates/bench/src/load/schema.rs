@@ -2,6 +2,7 @@
 
 use tokio_postgres::Client;
 
+use super::condition::Condition;
 use super::{Load, Scale};
 use crate::error::BenchError;
 
@@ -55,6 +56,36 @@ pub(crate) async fn remove(client: &Client, load: Load) -> Result<(), BenchError
 /// The names of a load's tables, and of the record's.
 pub(crate) fn names(load: Load) -> Vec<&'static str> {
     load.tables().iter().map(|table| table.name).chain([RECORD, LOADED]).collect()
+}
+
+/// That all indexes are there: `create index if not exists` is content with one of this name on another table, and an index
+/// whose creation was interrupted is there and not valid.
+pub(crate) fn indexes_exist(load: Load) -> Condition {
+    let of = |table: &str, place: usize, (name, columns): &(&str, &str)| {
+        let unique = if place == 0 { "unique " } else { "" };
+        format!("('{name}', '{unique}on {table} ({columns})')")
+    };
+    let record = of(LOADED, 0, &("tier0_bench_loaded_pkey", "piece"));
+    let tables = load.tables().iter().flat_map(|table| {
+        table.indexes.iter().enumerate().map(move |(place, index)| of(table.name, place, index))
+    });
+    let wanted: Vec<String> = tables.chain([record]).collect();
+    Condition {
+        name: "indexes",
+        text: "all indexes and keys are there: on their tables, with their columns, and valid",
+        place: "index",
+        sql: format!(
+            "select array[wanted.name], found.text, wanted.text from (values {}) as wanted (name, text) left join \
+             (select c.relname::text as name, case when indisunique then 'unique ' else '' end || 'on ' || t.relname || ' (' || \
+             (select string_agg(attname, ', ' order by place) from unnest(indkey::int2[]) with ordinality as k (number, place) \
+             join pg_attribute on attrelid = indrelid and attnum = number) || ')' || \
+             case when indpred is null then '' else ', partial' end || \
+             case when indisvalid and indisready and indislive then '' else ', not valid' end as text \
+             from pg_index join pg_class c on c.oid = indexrelid join pg_class t on t.oid = indrelid \
+             where c.relnamespace = current_schema()::regnamespace) as found on found.name = wanted.name",
+            wanted.join(", ")
+        ),
+    }
 }
 
 /// The statement that creates an index of a table, if it is not there.

@@ -24,6 +24,10 @@ fn by_warehouse(found: &str, expected: &str, source: &str) -> String {
 /// No second source.
 const NO_OTHER: &str = "select 0 as w, 0 as d where false";
 
+/// Columns of which nothing follows from others.
+pub(crate) const NOT_COVERED: &str = "names, addresses, credit, discounts and taxes; names, prices and data of items; item numbers, \
+    positions and district data of order lines; quantities, remote orders and data of stock; carriers, dates and times";
+
 /// All conditions, the quickest first.
 pub(crate) fn all() -> Vec<Condition> {
     let condition = |name, text, place, sql| Condition { name, text, place, sql };

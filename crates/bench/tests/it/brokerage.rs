@@ -16,7 +16,8 @@ const LOAD: PrepareOptions =
     PrepareOptions { scale: Scale::Customers { customers: 1000, days: 1 }, jobs: 2, seed: 1 };
 
 /// A change that breaks each condition.
-const DAMAGES: [(&str, &str); 12] = [
+const DAMAGES: [(&str, &str); 13] = [
+    ("indexes", "drop index holding_history_by_trade"),
     ("rows market-days", "delete from daily_market where symbol = 'S0000007' and day = '2015-01-05'"),
     ("references", "update account set broker = 0 where id = 1"),
     ("requests", "delete from trade_request where trade = (select max(trade) from trade_request)"),

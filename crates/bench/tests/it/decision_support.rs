@@ -16,7 +16,8 @@ use crate::shared::{self, consistent, every_damage_is_found};
 const LOAD: PrepareOptions = PrepareOptions { scale: Scale::Factor(0.01), jobs: 2, seed: 1 };
 
 /// A change that breaks each condition.
-const DAMAGES: [(&str, &str); 10] = [
+const DAMAGES: [(&str, &str); 11] = [
+    ("indexes", "update pg_index set indisvalid = false where indexrelid = 'lineitem_by_part'::regclass"),
     (
         "rows",
         "delete from partsupp where ps_partkey = 7 and ctid = (select min(ctid) from partsupp where ps_partkey = 7)",

@@ -17,7 +17,9 @@ use crate::server::Server;
 use crate::shared::{consistent, every_damage_is_found, options};
 
 /// A change that breaks each of the conditions, in a district of its own where it can.
-const DAMAGES: [(&str, &str); 14] = [
+const DAMAGES: [(&str, &str); 15] = [
+    // An index of this name, on another table.
+    ("indexes", "drop index customer_by_name; create index customer_by_name on item (i_name)"),
     ("rows", "delete from stock where s_i_id = 77"),
     ("warehouse-ytd warehouse-history", "update warehouse set w_ytd = w_ytd + 0.01"),
     ("next-order", "update district set d_next_o_id = d_next_o_id + 1 where d_id = 1"),
@@ -244,6 +246,11 @@ fn damages(server: &Server, address: &Address) {
         |name: &str| checked.conditions.iter().find(|one| one.name == name).and_then(|one| one.first.clone());
     let first = of("district-history").expect("it is broken");
     assert!(first.starts_with("warehouse/district 1/7: "), "{first}");
+    let first = of("indexes").expect("it is broken");
+    assert!(
+        first.contains("on item (i_name) instead of on customer (c_w_id, c_d_id, c_last, c_first)"),
+        "{first}"
+    );
     let first = of("orders").expect("it is broken");
     assert!(first.starts_with("warehouse/district 1/4: "), "{first}");
 }

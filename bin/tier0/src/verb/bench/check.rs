@@ -8,7 +8,7 @@ use tier0_units::counted;
 use super::{Database, watched};
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, rendered, table};
+use crate::output::{align_right, json, print, rendered, table, wrapped};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ pub(super) fn verdict(checked: &Checked) -> Result<(), Failure> {
     let wrong: Vec<_> = checked.conditions.iter().filter(|one| one.wrong > 0).collect();
     let Some(first) = wrong.first() else { return Ok(()) };
     Err(Failure::WrongData(format!(
-        "verification failed: {} of {} do not hold, first {:?}: {}; the database or its storage has lost or changed rows: keep both \
+        "verification failed: {} of {} do not hold, first {:?}: {}; the database or its storage has lost or changed rows or indexes: keep both \
          for analysis, and load it again before you measure",
         wrong.len(),
         counted(checked.conditions.len() as u64, "condition"),
@@ -70,10 +70,11 @@ pub(super) fn text(checked: &Checked) -> String {
         false => "NOT CONSISTENT".to_owned(),
     };
     format!(
-        "{}, {}, {}\n\n{}\n\n{verdict}\n",
+        "{}, {}, {}\n\n{}\n\n{verdict}\n{}\n",
         checked.workload,
         checked.scale,
         checked.database,
-        rendered(&rows)
+        rendered(&rows),
+        wrapped(&format!("no condition covers: {}", checked.not_covered), "  ")
     )
 }
