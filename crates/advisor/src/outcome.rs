@@ -44,6 +44,10 @@ pub struct CheckedObject {
     pub ios_s_after: Option<f64>,
 }
 
+/// A measured rate within this share of the expected one is near it.
+const NEAR: f64 = 0.2;
+/// A load whose transactions write so many times more or less log is another load.
+const OTHER_LOAD: f64 = 1.5;
 /// A load that differs by more than this in its busy processors, without a change in its rate, is another load.
 const SAME_RATE: f64 = 0.02;
 
@@ -93,8 +97,10 @@ fn answer(checked: &Checked) -> Vec<String> {
     }
     match (checked.predicted, checked.measured) {
         (Some(predicted), Some(measured)) => {
+            let is_near = (measured - predicted.expected).abs() <= NEAR * (1.0 + predicted.expected);
             let verdict = match checked.within {
-                Some(true) => "The prediction holds",
+                Some(true) if is_near => "The prediction holds",
+                Some(true) => "The gain lies in the predicted interval, but not near what was expected",
                 _ if measured < predicted.low => "The gain is less than predicted",
                 _ => "The gain is more than predicted",
             };
@@ -123,6 +129,14 @@ fn answer(checked: &Checked) -> Vec<String> {
             percent(twin.low),
             percent(twin.high),
             if is_within { "it holds" } else { "it does not hold" }
+        ));
+    }
+    if let Some((before, after)) = checked.before.log_bytes.zip(checked.after.log_bytes)
+        && !(1.0 / OTHER_LOAD..=OTHER_LOAD).contains(&(after / before.max(1e-9)))
+    {
+        lines.push(format!(
+            "A transaction wrote {before:.0} bytes of log before and {after:.0} afterwards: it is another load, or a checkpoint fell into \
+             only one of the measurements, and the gain is not that of the plan alone."
         ));
     }
     let busy = checked.after.busy.filter(|busy| *busy >= 0.95 && checked.within == Some(false));
@@ -160,7 +174,12 @@ mod tests {
     use super::*;
 
     fn checked(predicted: Option<Gain>, after: f64, ms_after: f64) -> Checked {
-        let before = Before { seconds: Some(60.0), transactions_s: Some(100.0), busy: Some(0.3) };
+        let before = Before {
+            seconds: Some(60.0),
+            transactions_s: Some(100.0),
+            busy: Some(0.3),
+            log_bytes: Some(5e3),
+        };
         let measured = Some(after / 100.0 - 1.0);
         let mut checked = Checked {
             before,
@@ -197,6 +216,11 @@ mod tests {
         assert!(text(210.0, 0.3).starts_with("The gain is more than predicted"));
         assert!(text(101.0, 7.9).contains("I/Os of public.orders take nearly as long as before"));
         assert!(text(100.5, 0.3).contains("fixed rate"));
+        let wide = checked(Some(Gain { expected: 1.1, low: 0.0, high: 1.1 }), 130.0, 0.3);
+        assert!(wide.answer[0].contains("not near what was expected"), "{:?}", wide.answer);
+        let mut other = checked(gain, 150.0, 0.3);
+        other.after.log_bytes = Some(2e4);
+        assert!(answer(&other).join(" ").contains("5000 bytes of log before and 20000"), "another load");
         assert!(checked(None, 110.0, 0.3).answer[0].contains("no predicted gain"));
     }
 

@@ -93,6 +93,9 @@ pub struct Before {
     pub transactions_s: Option<f64>,
     /// Busy share of the processors.
     pub busy: Option<f64>,
+    /// Bytes of the log for each transaction.
+    #[serde(default)]
+    pub log_bytes: Option<f64>,
 }
 
 impl Before {
@@ -104,6 +107,12 @@ impl Before {
             seconds: evidence.seconds,
             transactions_s: rate.filter(|rate| rate.is_finite()),
             busy: evidence.host.busy,
+            log_bytes: evidence
+                .instance
+                .log_bytes
+                .zip(evidence.instance.transactions)
+                .map(|(bytes, transactions)| bytes / transactions)
+                .filter(|bytes| bytes.is_finite()),
         }
     }
 }

@@ -29,6 +29,8 @@ pub trait Collected: Serialize + DeserializeOwned {
     /// The version of the form.
     const VERSION: u32;
 
+    /// Which database it is of, where that is known.
+    fn address(&self) -> Option<&DatabaseAddress>;
     /// How the line begins.
     fn head(&self) -> Head<'_>;
     /// The objects, ordered by their keys.

@@ -175,6 +175,10 @@ impl Collected for MysqlSample {
     const MARKS: &'static [&'static str] = &[MARK, MARK_MARIADB];
     const VERSION: u32 = VERSION;
 
+    fn address(&self) -> Option<&DatabaseAddress> {
+        self.address.as_ref()
+    }
+
     fn head(&self) -> Head<'_> {
         Head { mark: &self.tier0, version: self.version, at: self.at, is_full: self.full }
     }

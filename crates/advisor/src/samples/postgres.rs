@@ -110,6 +110,10 @@ impl Collected for PostgresSample {
     const MARKS: &'static [&'static str] = &[MARK];
     const VERSION: u32 = VERSION;
 
+    fn address(&self) -> Option<&DatabaseAddress> {
+        self.address.as_ref()
+    }
+
     fn head(&self) -> Head<'_> {
         Head { mark: &self.tier0, version: self.version, at: self.at, is_full: self.full }
     }

@@ -101,6 +101,12 @@ pub(super) fn run(verb: &Apply, global: &Global) -> Result<(), Failure> {
     if unknown > 0 {
         tracing::warn!("{unknown} objects of the plan are not of a PostgreSQL and are left out");
     }
+    if let Some(twin) = plan.twin.as_ref().filter(|twin| twin.gain.expected < 0.0) {
+        tracing::warn!(
+            "the twin of the plan predicts a loss ({:+.0} % transactions); \"answer\" in the file says why",
+            twin.gain.expected * 100.0
+        );
+    }
     let settings = Settings::of(&verb.dsn)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::SignedDuration;
-use tier0_advisor::samples::Collected;
 use tier0_advisor::samples::mysql::MysqlSample;
 use tier0_advisor::samples::postgres::PostgresSample;
+use tier0_advisor::samples::{Collected, DatabaseAddress};
 
 use super::input::parse_period;
 use super::volumes::volumes;
@@ -150,7 +150,7 @@ impl Source for Mysql {
 /// Samples until the end.
 fn collect<S: Source>(verb: &Collect, global: &Global, mut source: S) -> Result<(), Failure> {
     let array = verb.array.as_deref().map(Addressee::of).transpose()?;
-    let mut file = open::<S::Sample>(&verb.out)?;
+    let (mut file, continued) = open::<S::Sample>(&verb.out)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
         .map_err(|error| Failure::Run(format!("cannot start: {error}; check the limits of this process")))?;
@@ -166,6 +166,7 @@ fn collect<S: Source>(verb: &Collect, global: &Global, mut source: S) -> Result<
             match sample(&mut source, array.as_ref()).await {
                 Ok(sample) => {
                     if written == 0 {
+                        check_same(&verb.out, continued.as_ref(), sample.address())?;
                         sample.lacks().iter().for_each(|fact| tracing::warn!("{fact}"));
                     }
                     let sample = changed(sample, &mut known, written == 0);
@@ -174,7 +175,10 @@ fn collect<S: Source>(verb: &Collect, global: &Global, mut source: S) -> Result<
                     bar.set_message(format!("{written} samples in {}", verb.out.display()));
                 }
                 // The first connection must work: a wrong name would fail for a day.
-                Err(fact) if written == 0 => return Err(Failure::Run(fact)),
+                Err(fact) if written == 0 => {
+                    remove_if_empty(&verb.out);
+                    return Err(Failure::Run(fact));
+                }
                 Err(fact) => {
                     failed += 1;
                     tracing::warn!("{fact}; trying again at the next sample");
@@ -237,8 +241,32 @@ fn write(file: &mut File, path: &Path, line: &str) -> Result<(), Failure> {
     })
 }
 
-/// Opens the file for more lines. A line that was cut off is removed.
-fn open<S: Collected>(path: &Path) -> Result<File, Failure> {
+/// Refuses to continue a file of another database.
+fn check_same(
+    path: &Path,
+    continued: Option<&DatabaseAddress>,
+    now: Option<&DatabaseAddress>,
+) -> Result<(), Failure> {
+    match continued.zip(now) {
+        Some((before, now)) if !before.is_same(now) => Err(Failure::Input(format!(
+            "{} has samples of {}, and this is {}; name another file",
+            path.display(),
+            before.words(),
+            now.words()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A file that was made for nothing would be taken for samples.
+fn remove_if_empty(path: &Path) {
+    if std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0) {
+        _ = std::fs::remove_file(path);
+    }
+}
+
+/// Opens the file for more lines. A line that was cut off is removed. Gives the database of the first sample too, if there is one.
+fn open<S: Collected>(path: &Path) -> Result<(File, Option<DatabaseAddress>), Failure> {
     let shown = path.display();
     let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
     let mut file = opened.map_err(|error| {
@@ -248,17 +276,17 @@ fn open<S: Collected>(path: &Path) -> Result<File, Failure> {
         |error: std::io::Error| Failure::Run(format!("cannot read {shown}: {error}; name another file"));
     let length = file.metadata().map_err(unreadable)?.len();
     if length == 0 {
-        return Ok(file);
+        return Ok((file, None));
     }
     let mut first = Vec::new();
-    let mut head = BufReader::new((&file).take(4096));
+    let mut head = BufReader::new((&file).take(TAIL_BYTES));
     head.read_until(b'\n', &mut first).map_err(unreadable)?;
-    let first = String::from_utf8_lossy(&first);
-    if !S::MARKS.iter().any(|mark| first.contains(&format!("\"{mark}\""))) {
+    let first: Option<S> = serde_json::from_slice(&first).ok();
+    let Some(first) = first.filter(|first| S::MARKS.contains(&first.head().mark)) else {
         return Err(Failure::Input(format!(
             "{shown} exists and has no samples of such a server; name another file"
         )));
-    }
+    };
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).map_err(unreadable)?;
     let mut tail = Vec::new();
     (&file).take(TAIL_BYTES).read_to_end(&mut tail).map_err(unreadable)?;
@@ -268,7 +296,7 @@ fn open<S: Collected>(path: &Path) -> Result<File, Failure> {
         tracing::warn!("the last line of {shown} is cut off and is removed; its sample is missing");
         file.set_len(length - cut).map_err(unreadable)?;
     }
-    Ok(file)
+    Ok((file, first.address().cloned()))
 }
 
 #[cfg(test)]
@@ -304,13 +332,24 @@ mod tests {
     fn a_file_is_continued_after_its_last_whole_line() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("f.jsonl");
-        let line = format!("{{\"tier0\":\"{MARK}\"}}\n");
+        let line = json_line(&PostgresSample { tier0: MARK.to_owned(), ..PostgresSample::default() });
         std::fs::write(&path, format!("{line}{line}{{\"tier")).expect("a file");
-        open::<PostgresSample>(&path).expect("it has samples").write_all(b"x\n").expect("it is open");
+        open::<PostgresSample>(&path).expect("it has samples").0.write_all(b"x\n").expect("it is open");
         assert_eq!(std::fs::read_to_string(&path).expect("a file"), format!("{line}{line}x\n"));
         std::fs::write(&path, "something else\n").expect("a file");
         assert!(open::<PostgresSample>(&path).is_err(), "it is not ours");
+        std::fs::write(&path, format!("notes on {MARK}\nlast line")).expect("a file");
+        assert!(open::<PostgresSample>(&path).is_err(), "it names samples and has none");
         std::fs::write(&path, &line).expect("a file");
         assert!(open::<MysqlSample>(&path).is_err(), "it is of another server");
+    }
+
+    #[test]
+    fn a_file_of_another_database_is_not_continued() {
+        let of = |database: &str| DatabaseAddress { database: database.into(), ..DatabaseAddress::default() };
+        let path = Path::new("f.jsonl");
+        assert!(check_same(path, Some(&of("shop")), Some(&of("shop"))).is_ok());
+        assert!(check_same(path, None, Some(&of("shop"))).is_ok());
+        assert!(check_same(path, Some(&of("shop")), Some(&of("test"))).is_err());
     }
 }

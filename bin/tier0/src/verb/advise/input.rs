@@ -72,10 +72,16 @@ impl From<Unit> for SizeUnit {
     }
 }
 
+/// Less flash than this is a number whose unit was forgotten.
+const SIZE_MIN: u64 = 1 << 20;
+
 fn parse_size(text: &str) -> Result<ByteCount, String> {
     match text.parse::<ByteCount>() {
         Ok(ByteCount(0)) => {
             Err("flash of no size holds nothing; leave the option out to ask how much".to_owned())
+        }
+        Ok(size) if size.0 < SIZE_MIN => {
+            Err(format!("{text:?} is {} bytes; write the unit, as in 400GB", size.0))
         }
         Ok(size) => Ok(size),
         Err(error) => Err(error.to_string()),
@@ -92,6 +98,12 @@ pub(super) fn parse_period(text: &str) -> Result<SignedDuration, String> {
 
 fn parse_percent(text: &str) -> Result<f64, String> {
     let value = text.trim_end_matches('%').trim().parse::<f64>();
+    if let Ok(value) = value
+        && value > 0.0
+        && value < 1.0
+    {
+        return Err(format!("{text:?} is less than one per cent; write {} for that share", value * 100.0));
+    }
     let value = value.ok().filter(|value| (0.0..=100.0).contains(value));
     value.ok_or_else(|| format!("{text:?} is not a share of 0 to 100 per cent"))
 }

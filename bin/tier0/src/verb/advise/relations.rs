@@ -6,6 +6,7 @@ use std::time::Duration;
 use tier0_advisor::plan::{Move, postgresql_move};
 
 use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
 
 use super::postgres::{LIMIT, Server, no_answer, words};
 
@@ -72,8 +73,15 @@ impl Server {
 }
 
 fn refused(object: &str, error: &tokio_postgres::Error) -> String {
-    format!(
-        "{object}: the database refuses: {}; use the owner of the object, and a time when its locks are free (--lock-timeout)",
-        words(error)
-    )
+    let remedy = match error.code() {
+        Some(&SqlState::DISK_FULL) => "make room in the tablespace, or make the plan with less --flash",
+        Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+            "choose a time when its locks are free, or wait longer (--lock-timeout)"
+        }
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            "connect as the owner of the object, who may create in the tablespace"
+        }
+        _ => "check the server's log",
+    };
+    format!("{object}: the database refuses: {}; {remedy}", words(error))
 }
