@@ -1,5 +1,9 @@
 //! A PostgreSQL cluster in a directory of a mounted volume: made, started, killed, asked.
+//!
+//! The server asks no password, and a superuser's session has a shell (`copy … from program`). So its socket lies in a directory
+//! that only the system's user `postgres` and root can enter, and it listens at no address of a network.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,8 +34,9 @@ const END_SECONDS_MAX: u32 = 240;
 
 /// What the server is told. Every commit waits for its log to be stable; little memory and frequent checkpoints make it
 /// write its data files too.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 9] = [
     "listen_addresses=",
+    "unix_socket_permissions=0700",
     "fsync=on",
     "synchronous_commit=on",
     "shared_buffers=8MB",
@@ -64,6 +69,7 @@ impl Cluster {
     pub fn create(&self) -> Result<(), ProgramError> {
         for directory in [&self.data, &self.socket] {
             std::fs::create_dir_all(directory)
+                .and_then(|()| std::fs::set_permissions(directory, PermissionsExt::from_mode(0o700)))
                 .and_then(|()| std::os::unix::fs::chown(directory, Some(self.user.0), Some(self.user.1)))
                 .map_err(ProgramError::system(format!("{} cannot be made", directory.display())))?;
         }

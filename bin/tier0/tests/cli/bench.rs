@@ -1,8 +1,12 @@
-//! `tier0 bench predict` and `tier0 bench compare`, which need no database.
+//! `tier0 bench predict` and `tier0 bench compare`, which need no database, and the server of a scene.
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use tier0_programs::postgres::{Cluster, TOOLS};
+use tier0_programs::tools;
 
 use crate::support::{directory, file, refuse, succeed, text};
 
@@ -275,4 +279,42 @@ fn reports_of_other_loads_are_compared() {
     let (run, storage) = (file(at, "run.toml", RUN), document(at, "profile.json", &profile()));
     let memory = ["bench", "predict", text(&run), "--profile", text(&storage), "--memory-run", text(&first)];
     refuse(&memory, 2, &["first.json", "order-entry"]);
+}
+
+/// Every user of the machine got a superuser's session, and with that a shell as the user `postgres`.
+#[test]
+fn the_server_of_a_scene_is_closed_to_other_users() {
+    if !rustix::process::geteuid().is_root() || tools::need(&TOOLS).is_err() {
+        eprintln!("skipped the_server_of_a_scene_is_closed_to_other_users: needs root and PostgreSQL");
+        return;
+    }
+    let directory = directory();
+    for path in directory.path().ancestors().take_while(|path| path.starts_with(env!("CARGO_TARGET_TMPDIR")))
+    {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    }
+    let cluster = Cluster::of(directory.path(), directory.path()).expect("there is a user");
+    cluster.create().expect("made");
+    let server = cluster.start().expect("started");
+    let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!((mode(cluster.socket()), mode(&cluster.socket().join(".s.PGSQL.5432"))), (0o700, 0o700));
+    let query = |user: Option<u32>| {
+        let mut psql = tools::command("psql");
+        psql.arg("--host").arg(cluster.socket()).args([
+            "--username=postgres",
+            "--command",
+            "select 1",
+            "postgres",
+        ]);
+        psql.current_dir("/");
+        user.iter().for_each(|user| {
+            psql.uid(*user).gid(*user);
+        });
+        tools::output("psql", &mut psql)
+    };
+    let refused = query(Some(65_534)).expect_err("another user is refused").to_string();
+    assert!(refused.contains("Permission denied"), "{refused}");
+    query(None).expect("root reaches it");
+    cluster.query("select 1").expect("its own user reaches it");
+    server.stop().expect("in good order");
 }
