@@ -11,6 +11,7 @@ use tier0_bench::run::options::Isolation;
 use tier0_bench::run::{RunOptions, run};
 use tier0_bench::watch::Watch;
 use tier0_programs::clock::{pause, wall_s};
+use tier0_programs::tools::output;
 use tier0_units::Nanos;
 
 use crate::server::Server;
@@ -65,7 +66,7 @@ fn order_entry_is_loaded_run_and_checked_and_survives_a_crash() {
     runs(&address);
 
     refused_transactions_are_repeated(&address);
-    more_arrives_than_is_served(&address);
+    more_arrives_than_is_served(&server, &address);
     a_forgotten_lock_keeps_nothing(&server, &address);
 
     // The server is killed in the middle of a run.
@@ -190,10 +191,24 @@ fn refused_transactions_are_repeated(address: &Address) {
     consistent(address, None);
 }
 
-/// What arrives while all users are busy is counted, and not only what they served.
-fn more_arrives_than_is_served(address: &Address) {
+/// What arrives while all users are busy is counted, and not only what they served. Another database, which writes meanwhile, is told
+/// of.
+fn more_arrives_than_is_served(server: &Server, address: &Address) {
+    server.query("create database neighbour");
     let offered = RunOptions { rate: Some(20_000.0), ..options(1, 2) };
-    let report = run(address, &offered, None, Watch::none()).expect("it ran");
+    let report = std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(address, &offered, None, Watch::none()));
+        pause(Duration::from_millis(1500));
+        let mut psql = server.cluster.client("psql");
+        psql.args(["--command", "create table own as select generate_series(1, 1000)", "neighbour"]);
+        output("psql", &mut psql).expect("it writes");
+        running.join().expect("no panic").expect("it ran")
+    });
+    assert!(
+        report.database_io.changed_by_others.is_some_and(|rows| rows >= 1000),
+        "{:?}",
+        report.database_io
+    );
     let arrivals = report.arrivals.expect("it had a rate");
     assert!((19_000.0..21_000.0).contains(&arrivals.offered_per_second), "{arrivals:?}");
     assert!(

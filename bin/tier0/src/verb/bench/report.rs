@@ -71,7 +71,7 @@ pub(super) fn lines(report: &RunReport) -> Vec<String> {
         report.database
     );
     let rates = rates(report);
-    [what, rates, arrivals(report), unfinished(report), throughput(report), processor]
+    [what, rates, arrivals(report), unfinished(report), others(report), throughput(report), processor]
         .into_iter()
         .filter(|line| !line.is_empty())
         .collect()
@@ -123,6 +123,19 @@ fn arrivals(report: &RunReport) -> String {
     )
 }
 
+/// That other databases wrote too.
+fn others(report: &RunReport) -> String {
+    match report.database_io.changed_by_others {
+        Some(rows @ 1..) => {
+            format!(
+                "other databases of the cluster changed {} meanwhile: WAL and writes have theirs too",
+                counted(rows, "row")
+            )
+        }
+        _ => String::new(),
+    }
+}
+
 /// Transactions that did not end after the run; queries are told of with their rate.
 fn unfinished(report: &RunReport) -> String {
     match report.unfinished {
@@ -141,12 +154,21 @@ fn throughput(report: &RunReport) -> String {
     let told =
         |rate: Option<f64>| rate.map_or(NOT_MEASURED.to_owned(), |rate| format!("{} MB/s", figure(rate)));
     format!(
-        "read: database {}, array {}; written: database {}, array {}",
+        "read: database {}, array {}; written: database{} {}, array {}",
         told(rates.database_read),
         told(rates.array_read),
+        whole_cluster(report),
         told(rates.database_written),
         told(rates.array_written)
     )
+}
+
+/// Marks counts of the whole cluster where other databases changed rows meanwhile.
+fn whole_cluster(report: &RunReport) -> &'static str {
+    match report.database_io.changed_by_others {
+        Some(1..) => " of the whole cluster",
+        _ => "",
+    }
 }
 
 /// How large the database is; reports of older versions say the number of warehouses only.
@@ -214,20 +236,21 @@ pub(super) fn per_transaction(report: &RunReport) -> Table {
     let kib = |bytes: Option<f64>| told(bytes.map(|bytes| bytes / 1024.0));
     let bytes_of = |blocks: Option<f64>| blocks.map(|blocks| blocks * block);
     let total = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+    let cluster = whole_cluster(report);
     let mut rows = table(&[format!("per {}", unit(report)).as_str(), "database", "array"]);
     rows.add_row(["reads (blocks; requests)".to_owned(), told(each.database_reads), told(each.array_reads)]);
     rows.add_row(["read, KiB".to_owned(), kib(bytes_of(each.database_reads)), kib(each.array_read_bytes)]);
     rows.add_row([
-        "writes (blocks; requests)".to_owned(),
+        format!("writes (blocks{cluster}; requests)"),
         told(each.database_writes),
         told(each.array_writes),
     ]);
     rows.add_row([
-        "written, KiB (database: blocks and WAL)".to_owned(),
+        format!("written, KiB (database: blocks and WAL{cluster})"),
         kib(total(bytes_of(each.database_writes), each.wal_bytes)),
         kib(each.array_write_bytes),
     ]);
-    rows.add_row(["WAL, KiB".to_owned(), kib(each.wal_bytes), "in the writes".to_owned()]);
+    rows.add_row([format!("WAL{cluster}, KiB"), kib(each.wal_bytes), "in the writes".to_owned()]);
     rows.add_row(["CPU of the machine, ms".to_owned(), told(each.processor_ms), String::new()]);
     rows.add_row([
         "CPU without this program, ms".to_owned(),

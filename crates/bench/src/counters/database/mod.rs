@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Client;
 
-use self::views::{Counts, DATABASE, counts, difference, objects, wal, writes};
+use self::views::{Counts, DATABASE, OTHERS, counts, difference, objects, wal, writes};
 use super::Gap;
 use crate::error::BenchError;
 
@@ -25,6 +25,7 @@ pub(crate) struct DatabaseSample {
     database: Result<Counts, String>,
     wal: Result<Counts, String>,
     writes: Result<Counts, String>,
+    others: Result<Counts, String>,
     /// By table or index.
     objects: Result<BTreeMap<String, Counts>, String>,
 }
@@ -111,6 +112,10 @@ pub struct DatabaseUse {
     pub writes: Option<BlockWrites>,
     /// Write-ahead log.
     pub wal: Option<WalUse>,
+    /// Rows that sessions of other databases of the cluster changed, whose WAL and writes are counted here too; none where that is
+    /// not known, and in reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_by_others: Option<u64>,
     /// By table and index.
     pub objects: Vec<ObjectUse>,
     /// What was not measured.
@@ -133,6 +138,7 @@ impl DatabaseSample {
             database: counts(client, DATABASE).await,
             wal: counts(client, wal(version)).await,
             writes: counts(client, writes(version)).await,
+            others: counts(client, OTHERS).await,
             objects: objects(client, tables).await,
         })
     }
@@ -143,6 +149,7 @@ impl DatabaseSample {
             database: Err(why.to_owned()),
             wal: Err(why.to_owned()),
             writes: Err(why.to_owned()),
+            others: Err(why.to_owned()),
             objects: Err(why.to_owned()),
             ..self.clone()
         }
@@ -195,6 +202,9 @@ impl DatabaseSample {
                 writes: values.get("writes").copied(),
                 syncs: values.get("syncs").copied(),
             }),
+            changed_by_others: difference(&self.others, &later.others)
+                .ok()
+                .and_then(|values| values.get("changed").copied()),
             objects: self.objects_since(later, &mut gaps),
             not_measured: gaps,
         }
@@ -260,6 +270,7 @@ mod tests {
             database,
             wal: Ok(counts("1", &[("bytes", 100 * reads), ("records", reads), ("full_page_images", 0)])),
             writes: Err("not here".to_owned()),
+            others: Ok(counts("1", &[("changed", reads / 10)])),
             objects: Ok(
                 [("stock".to_owned(), object.clone()), ("stock.stock_pkey".to_owned(), object)].into()
             ),
@@ -278,6 +289,7 @@ mod tests {
         let used = sample(database("1", 10), 100).since(&sample(database("1", 30), 150));
         assert_eq!((used.transactions, used.reads, used.hits), (Some(20), Some(20), Some(0)));
         assert_eq!(used.wal.map(|wal| (wal.bytes, wal.writes)), Some((5000, None)));
+        assert_eq!(used.changed_by_others, Some(5));
         let stock = &used.objects[0];
         assert_eq!((stock.name.as_str(), stock.reads, stock.hits), ("stock", Some(50), Some(100)));
         assert_eq!((stock.size_bytes, stock.grown_bytes), (8192 * 150, 8192 * 50));

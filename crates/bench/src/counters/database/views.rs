@@ -29,6 +29,12 @@ pub(super) const DATABASE: &str = "\
     xact_rollback as rollbacks, blks_read as reads, blks_hit as hits, (blk_read_time * 1000)::int8 as read_us \
     from pg_stat_database where datname = current_database() and current_setting('track_counts')::bool";
 
+/// Rows that sessions of other databases changed. WAL and written blocks have those too.
+pub(super) const OTHERS: &str = "\
+    select string_agg(coalesce(stats_reset::text, ''), ',' order by datid) || pg_postmaster_start_time()::text, \
+    sum(tup_inserted + tup_updated + tup_deleted)::int8 as changed from pg_stat_database \
+    where datid <> 0 and datname <> current_database() having count(*) > 0";
+
 /// Versions are numbers such as 150004. Views and columns are those of the documentation of each version.
 pub(super) fn wal(version: i32) -> &'static str {
     match version {
