@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+use tier0_bench::address::Address;
 use tier0_bench::load::{Load, Scale};
 use tier0_bench::prepare::{PrepareOptions, prepare, remove};
 use tier0_bench::run::report::RunReport;
 use tier0_bench::run::run;
 use tier0_bench::watch::Watch;
-use tier0_programs::clock::pause;
+use tier0_programs::clock::{pause, wall_s};
 
 use crate::server::Server;
 use crate::shared::{consistent, every_damage_is_found, options};
@@ -52,6 +54,8 @@ fn brokerage_is_loaded_run_and_checked_and_survives_a_crash() {
     assert_eq!(prepared.scale, "1000 customers, 1 day of trades at first");
     runs(&run(&address, &options(4, 5), None, Watch::none()).expect("it ran"));
 
+    a_server_that_hangs_keeps_nothing(&server, &address);
+
     // The server is killed in the middle of a run.
     let of_users = address.clone();
     let running =
@@ -69,6 +73,38 @@ fn brokerage_is_loaded_run_and_checked_and_survives_a_crash() {
     every_damage_is_found(&address, &DAMAGES);
     assert_eq!(remove(&address, Watch::none()).expect("removed"), Some(Load::Brokerage));
     postmaster.stop().expect("in good order");
+}
+
+/// All processes of the server are stopped in the middle of a run: it ends with what was measured.
+fn a_server_that_hangs_keeps_nothing(server: &Server, address: &Address) {
+    let began = wall_s();
+    let report = std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(address, &options(4, 3), None, Watch::none()));
+        pause(Duration::from_millis(2000));
+        let record = std::path::PathBuf::from(server.query("show data_directory")).join("postmaster.pid");
+        let record = std::fs::read_to_string(record).expect("the server has one");
+        let pids = server.query("select pid from pg_stat_activity where pid <> pg_backend_pid()");
+        let pids: Vec<Pid> = record
+            .lines()
+            .take(1)
+            .chain(pids.lines())
+            .map(|pid| Pid::from_raw(pid.parse().expect("a number")).expect("a process"))
+            .collect();
+        let all = |signal| {
+            pids.iter().for_each(|pid| {
+                // A session may have ended.
+                let _ = kill_process(*pid, signal);
+            })
+        };
+        all(Signal::STOP);
+        let ended = running.join();
+        all(Signal::CONT);
+        ended.expect("no panic").expect("a report")
+    });
+    assert!(wall_s() - began < 35.0, "the run did not end");
+    assert!(report.unfinished == 4 && report.trade_results_per_second > Some(0.0), "{report:#?}");
+    assert!(report.not_measured.iter().any(|gap| gap.why.contains("did not answer")), "{report:#?}");
+    consistent(address, None);
 }
 
 /// The mix is the published one, and rows are touched as often as the facts have it.
