@@ -56,7 +56,7 @@ pub(crate) struct Prepare {
 pub(crate) fn run(verb: &Prepare, global: &Global) -> Result<(), Failure> {
     let address = verb.database.address()?;
     if verb.drop {
-        let (found, _) = watched(global, |watch| remove(&address, watch))?;
+        let (found, signals) = watched(global, |watch| remove(&address, watch))?;
         let text = match found {
             Some(load) => format!("removed the {load} tables of the {address}"),
             None => format!("the {address} has no tables of a load"),
@@ -66,6 +66,9 @@ pub(crate) fn run(verb: &Prepare, global: &Global) -> Result<(), Failure> {
                 true => json(&serde_json::json!({ "result": "done", "text": text })),
                 false => format!("{text}\n"),
             });
+        }
+        if signals.raised() {
+            return Err(Failure::Interrupted);
         }
     }
     let options = PrepareOptions { scale: verb.size.scale(false)?, jobs: verb.jobs, seed: verb.seed };
