@@ -354,6 +354,9 @@ impl Evidence {
             }
         }
         let mut ranked: Vec<&Object> = chosen.into_iter().flat_map(of).collect();
+        if chosen == Some(Level::Segment) {
+            ranked.extend(of(Level::Rest));
+        }
         // The log is not among tables: it is taken from the level that has it.
         if !ranked.iter().any(|object| object.kind == super::Kind::Log) {
             ranked.extend(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tier0_advisor::evidence::{Collector, Counter, Evidence, Identity};
+use tier0_advisor::evidence::{Collector, Counter, Evidence, Identity, Level};
 use tier0_advisor::read::{ReadError, read};
 
 use crate::{EXAMPLE, SAMPLES, object, text, try_texts};
@@ -39,8 +39,11 @@ fn a_report_of_oracle_that_is_cut_anywhere_says_so_and_invents_nothing() {
             read_in_part += 1;
             assert!(notes_have(&cut, "may be cut off"), "{name}, {length} bytes: {:?}", cut.notes);
             for (identity, counts) in counted(&cut) {
-                // The log's waits come from two tables: of the first one, those of commits.
-                let is_known = known.get(&identity) == Some(&counts) || identity.name == "redo log";
+                // The log's waits come from two tables: of the first one, those of commits. What segments leave is the more, the
+                // fewer of them are listed.
+                let is_known = known.get(&identity) == Some(&counts)
+                    || identity.name == "redo log"
+                    || identity.level == Level::Rest;
                 assert!(is_known, "{name}, {length} bytes: {identity:?} {counts:?}");
             }
             let (found, known) = (cut.instance, whole.instance);
