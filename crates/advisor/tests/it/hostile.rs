@@ -165,6 +165,22 @@ fn one_sample_only_says_so() {
     }
 }
 
+/// The same file twice was a period in which nothing waited.
+#[test]
+fn the_same_file_twice_is_one_sample() {
+    for name in ["before.csv", "file_statistics.csv", "mysql_start.txt", "objects.csv"] {
+        let twice =
+            try_texts(&[("f", text(name)), ("g", text(name))]).unwrap_or_else(|error| panic!("{error}"));
+        let once = try_texts(&[("f", text(name))]).unwrap_or_else(|error| panic!("{error}"));
+        assert!(
+            !twice.is_period && notes_have(&twice, "g: the samples are the same"),
+            "{name}: {:?}",
+            twice.notes
+        );
+        assert_eq!(twice.objects, once.objects, "{name}");
+    }
+}
+
 #[test]
 fn lines_without_an_end_are_refused() {
     let long = "x".repeat(100_000);
