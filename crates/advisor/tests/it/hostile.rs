@@ -112,6 +112,31 @@ fn perfmon_with_decimal_commas() {
     }
 }
 
+/// `720.000` was 720 reads.
+#[test]
+fn points_between_thousands_of_a_table_with_decimal_commas() {
+    let of = |reads: &str| {
+        format!(
+            "name;num_of_reads;num_of_writes;num_of_bytes_read;size_on_disk_mb\na;{reads};30;5.898.240.000;12,5\n"
+        )
+    };
+    let evidence = try_texts(&[("f", &of("720.000"))]).unwrap_or_else(|error| panic!("{error}"));
+    let file = object(&evidence, "a");
+    assert_eq!(file.counts.get(Counter::Reads), Some(720_000.0));
+    assert_eq!(file.counts.bytes_per_read(), Some(8192.0));
+    assert_eq!(file.bytes, Some(12.5 * 1024.0 * 1024.0), "a size may have a fraction");
+    for wrong in ["720.5", "720,5", "7200.125"] {
+        let error = try_texts(&[("f", &of(wrong))]).expect_err(wrong).to_string();
+        let begin = format!("f, line 2, column \"num_of_reads\": \"{wrong}\" is not a whole count");
+        assert!(error.starts_with(&begin), "{error}");
+    }
+    let with_commas = of("720.000").replace(';', "\t");
+    assert!(
+        try_texts(&[("f", &with_commas)]).is_err(),
+        "two points are no number where a comma is not the decimal one"
+    );
+}
+
 /// What `sqlcmd -s ";" -W` writes.
 #[test]
 fn the_lines_that_sqlcmd_adds_are_no_rows() {
