@@ -12,6 +12,9 @@ const RECORD_BYTES_MAX: usize = 4 << 20;
 /// The most columns.
 const COLUMNS_MAX: usize = 65_536;
 
+/// What PowerShell's `Export-Csv` writes above a header: the type of the rows.
+pub(super) const TYPE_MARK: &str = "#TYPE ";
+
 /// A table with a header.
 pub(super) struct Csv<'a> {
     file: &'a str,
@@ -71,7 +74,11 @@ impl<'a> Csv<'a> {
             comma_is_decimal: delimiter == b';',
             may_be_cut: false,
         };
-        if !csv.next()? {
+        let mut has_header = csv.next()?;
+        if has_header && csv.text(0).starts_with(TYPE_MARK) {
+            has_header = csv.next()?;
+        }
+        if !has_header {
             return Err(csv.wrong(None, "there is no header; export the table with its column names"));
         }
         csv.header = (0..csv.cells).map(|at| csv.text(at)).collect();
@@ -101,10 +108,11 @@ impl<'a> Csv<'a> {
         Ok(false)
     }
 
-    /// Whether the record is the line of dashes that sqlcmd writes under a header.
+    /// Whether the record is the line of dashes that sqlcmd writes under a header, filled up with blanks or not.
     fn is_ruler(&self) -> bool {
         let text = &self.bytes[..self.ends[self.cells - 1]];
-        self.columns > 0 && text.starts_with(b"--") && text.iter().all(|byte| *byte == b'-')
+        let dashes = text.iter().filter(|byte| **byte == b'-').count();
+        self.columns > 0 && dashes > 1 && text.iter().all(|byte| b"- ".contains(byte))
     }
 
     fn is_last(&mut self) -> Result<bool, ReadError> {

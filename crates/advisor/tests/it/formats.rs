@@ -286,6 +286,8 @@ fn what_is_not_known_is_refused_with_a_remedy() {
         ("", "empty"),
         ("hello\nworld\n", "not recognised"),
         ("\u{feff}a,b\n1,2\n", "not recognised"),
+        // What SSMS saves unless it is told otherwise.
+        ("shop,orders,8316000,12000\nshop,log,12,900000\n", "header may be missing"),
         ("<html><body>news</body></html>", "awrrpt.sql"),
         ("\0\u{1}\0\0\0\0\0\0\0\0\0\0", "binary"),
         ("Device:            tps    kB_read/s\nsda 1 2\n", "iostat -x"),

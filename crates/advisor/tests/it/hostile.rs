@@ -137,14 +137,27 @@ fn points_between_thousands_of_a_table_with_decimal_commas() {
     );
 }
 
-/// What `sqlcmd -s ";" -W` writes.
+/// What `sqlcmd -s ";"` writes with and without `-W`, and PowerShell's `Export-Csv`.
 #[test]
-fn the_lines_that_sqlcmd_adds_are_no_rows() {
-    let text =
-        "name;num_of_reads;num_of_writes\n----;------------;-------------\na;1200;30\n\n(1 rows affected)\n";
-    let evidence = try_texts(&[("f", text)]).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(object(&evidence, "a").counts.get(Counter::Reads), Some(1200.0));
-    assert_eq!(evidence.objects.len(), 1);
+fn the_lines_that_tools_add_are_no_rows() {
+    for text in [
+        "name;num_of_reads;num_of_writes\n----;------------;-------------\na;1200;30\n\n(1 rows affected)\n",
+        "name      ;num_of_reads        ;num_of_writes       \n\
+         ----------;--------------------;--------------------\n\
+         a         ;                1200;                  30\n\n(1 rows affected)\n",
+        "name,num_of_reads,num_of_writes\n----  ,------------  ,  -------------\na,1200,30\n",
+        "#TYPE System.Data.DataRow\n\"name\",\"num_of_reads\",\"num_of_writes\"\n\"a\",\"1200\",\"30\"\n",
+        "\u{feff}#TYPE Selected.System.Data.DataRow\r\n\"name\";\"num_of_reads\";\"num_of_writes\"\r\n\"a\";\"1.200\";\"30\"\r\n",
+    ] {
+        let evidence = try_texts(&[("f", text)]).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(object(&evidence, "a").counts.get(Counter::Reads), Some(1200.0), "{text}");
+        assert_eq!(evidence.objects.len(), 1, "{text}");
+    }
+    let wrong = "#TYPE System.Data.DataRow\nname,num_of_reads,num_of_writes\na,12z,30\n";
+    let error = try_texts(&[("f", wrong)]).expect_err("a wrong cell").to_string();
+    assert!(error.starts_with("f, line 3, column \"num_of_reads\""), "{error}");
+    let error = try_texts(&[("f", "#TYPE System.Data.DataRow\n")]).expect_err("nothing").to_string();
+    assert!(error.contains("not recognised"), "{error}");
 }
 
 #[test]
