@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::counts::Counter;
+use super::counts::{Counter, Counts};
 use super::devices::{Device, DeviceSums, Host};
 use super::object::{Identity, Level, Measured, Object};
 use crate::samples::DatabaseAddress;
@@ -91,6 +91,19 @@ struct Last {
     instance: Instance,
 }
 
+impl Last {
+    fn counts(&self) -> impl Iterator<Item = (&Identity, &Counts)> {
+        self.objects.iter().map(|(identity, object)| (identity, &object.counts))
+    }
+
+    /// Whether the other sample is the same one: equal counters, and no time between them.
+    fn is_same(&self, other: &Last) -> bool {
+        (self.at, self.seconds, &self.epoch) == (other.at, other.seconds, &other.epoch)
+            && self.instance == other.instance
+            && self.counts().eq(other.counts())
+    }
+}
+
 impl Collector {
     /// Notes a file; what is added next is of it.
     pub fn begin(&mut self, file: &str, format: Format) {
@@ -126,7 +139,14 @@ impl Collector {
             }
         }
         if !sample.objects.is_empty() || sample.instance != Instance::default() {
-            self.groups.entry(sample.format).or_default().add(sample);
+            let is_new = self.groups.entry(sample.format).or_default().add(sample);
+            if let Some(source) = self.sources.last().filter(|_| !is_new) {
+                self.notes.push(format!(
+                    "{}: the samples are the same: all counters are those of the sample before, and no time lies between them, so they \
+                     count as one; give a later one",
+                    source.file
+                ));
+            }
         }
     }
 
@@ -156,7 +176,8 @@ impl Group {
         !self.sums.is_empty() || self.last.as_ref().is_some_and(|last| !last.objects.is_empty())
     }
 
-    fn add(&mut self, sample: Sample) {
+    /// Adds a sample; whether it is another than the one before.
+    fn add(&mut self, sample: Sample) -> bool {
         let objects: BTreeMap<Identity, Object> =
             sample.objects.into_iter().map(|object| (object.identity.clone(), object)).collect();
         if sample.counting == Counting::Interval {
@@ -164,7 +185,7 @@ impl Group {
             self.lengthen(sample.seconds);
             self.instance.add(sample.instance);
             objects.into_values().for_each(|object| self.sum(object));
-            return;
+            return true;
         }
         let now = Last {
             at: sample.at,
@@ -173,6 +194,9 @@ impl Group {
             objects,
             instance: sample.instance,
         };
+        if self.last.as_ref().is_some_and(|last| last.is_same(&now)) {
+            return false;
+        }
         if let Some(last) = self.last.take() {
             match now.at.zip(last.at).is_some_and(|(now, then)| now < then) {
                 true => self.disordered += 1,
@@ -180,6 +204,7 @@ impl Group {
             }
         }
         self.last = Some(now);
+        true
     }
 
     fn add_difference(&mut self, last: &Last, now: &Last) {
@@ -354,6 +379,9 @@ impl Evidence {
             }
         }
         let mut ranked: Vec<&Object> = chosen.into_iter().flat_map(of).collect();
+        if chosen == Some(Level::Segment) {
+            ranked.extend(of(Level::Rest));
+        }
         // The log is not among tables: it is taken from the level that has it.
         if !ranked.iter().any(|object| object.kind == super::Kind::Log) {
             ranked.extend(
@@ -391,7 +419,7 @@ impl Evidence {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Counts, Kind};
+    use super::super::Kind;
     use super::*;
 
     fn sample(at: f64, reads: [f64; 2]) -> Sample {
@@ -466,6 +494,25 @@ mod tests {
         let evidence = evidence([sample(60.0, [1600.0, 50.0]), sample(0.0, [1000.0, 50.0])]);
         assert!(!evidence.is_period && evidence.restarts == 0);
         assert!(evidence.notes.iter().any(|note| note.contains("give the earlier one first")));
+    }
+
+    /// The difference of a sample to itself is 0, which looks as if nothing had waited.
+    #[test]
+    fn the_same_sample_twice_is_one() {
+        let same = || Sample { at: None, ..sample(0.0, [10.0, 20.0]) };
+        let twice = evidence([same(), same()]);
+        assert!(!twice.is_period);
+        assert_eq!(reads(&twice), [Some(10.0), Some(20.0)]);
+        assert!(twice.notes[0].starts_with("f: the samples are the same"), "{:?}", twice.notes);
+        // The same time, and a later one in which the database had no work.
+        let of_one_time = evidence([sample(5.0, [10.0, 20.0]), sample(5.0, [10.0, 20.0])]);
+        assert!(!of_one_time.is_period);
+        let idle = evidence([sample(5.0, [10.0, 20.0]), sample(65.0, [10.0, 20.0])]);
+        assert!(idle.is_period && idle.notes.is_empty(), "{:?}", idle.notes);
+        assert_eq!((reads(&idle), idle.seconds), (vec![Some(0.0), Some(0.0)], Some(60.0)));
+        let others = evidence([same(), same(), Sample { at: None, ..sample(0.0, [15.0, 20.0]) }]);
+        assert!(others.is_period);
+        assert_eq!(reads(&others), [Some(5.0), Some(0.0)]);
     }
 
     #[test]

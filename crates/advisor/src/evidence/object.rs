@@ -17,6 +17,8 @@ pub enum Level {
     File,
     /// Tables and indexes.
     Segment,
+    /// What the listed segments leave of a tablespace: it is ranked beside them.
+    Rest,
 }
 
 /// What an object holds.

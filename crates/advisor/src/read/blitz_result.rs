@@ -40,7 +40,7 @@ pub(super) fn read(
         if let Some(seconds) = csv.figure(seconds)? {
             sample.seconds = Some(seconds);
         }
-        let (ios, megabytes, stall) = (csv.figure(Some(ios))?, csv.figure(megabytes)?, csv.figure(stall)?);
+        let (ios, megabytes, stall) = (csv.count(Some(ios))?, csv.figure(megabytes)?, csv.figure(stall)?);
         let bytes = csv.figure(size)?.map(|size| size * 1024.0 * 1024.0);
         if objects.len() >= FILES_MAX {
             return Err(csv.wrong(None, format!("there are more than {FILES_MAX} files; export fewer")));

@@ -5,12 +5,15 @@ use std::io::BufRead;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::error::ReadError;
-use super::number::{is_none, number};
+use super::number::{count, is_none, number};
 
 /// The largest record, bytes. Perfmon of a large host has some ten thousand counters of 80 bytes in its header.
 const RECORD_BYTES_MAX: usize = 4 << 20;
 /// The most columns.
 const COLUMNS_MAX: usize = 65_536;
+
+/// What PowerShell's `Export-Csv` writes above a header: the type of the rows.
+pub(super) const TYPE_MARK: &str = "#TYPE ";
 
 /// A table with a header.
 pub(super) struct Csv<'a> {
@@ -71,7 +74,11 @@ impl<'a> Csv<'a> {
             comma_is_decimal: delimiter == b';',
             may_be_cut: false,
         };
-        if !csv.next()? {
+        let mut has_header = csv.next()?;
+        if has_header && csv.text(0).starts_with(TYPE_MARK) {
+            has_header = csv.next()?;
+        }
+        if !has_header {
             return Err(csv.wrong(None, "there is no header; export the table with its column names"));
         }
         csv.header = (0..csv.cells).map(|at| csv.text(at)).collect();
@@ -101,10 +108,11 @@ impl<'a> Csv<'a> {
         Ok(false)
     }
 
-    /// Whether the record is the line of dashes that sqlcmd writes under a header.
+    /// Whether the record is the line of dashes that sqlcmd writes under a header, filled up with blanks or not.
     fn is_ruler(&self) -> bool {
         let text = &self.bytes[..self.ends[self.cells - 1]];
-        self.columns > 0 && text.starts_with(b"--") && text.iter().all(|byte| *byte == b'-')
+        let dashes = text.iter().filter(|byte| **byte == b'-').count();
+        self.columns > 0 && dashes > 1 && text.iter().all(|byte| b"- ".contains(byte))
     }
 
     fn is_last(&mut self) -> Result<bool, ReadError> {
@@ -184,17 +192,35 @@ impl<'a> Csv<'a> {
 
     /// A cell's number; none where the cell says that there is none.
     pub(super) fn figure(&self, column: Option<usize>) -> Result<Option<f64>, ReadError> {
+        let of = |text: &str| number(text, self.comma_is_decimal);
+        self.value(column, of, "is not a count; export the table again as it is")
+    }
+
+    /// The same of a column whose numbers are whole. In tables with decimal commas its points separate thousands.
+    pub(super) fn count(&self, column: Option<usize>) -> Result<Option<f64>, ReadError> {
+        if !self.comma_is_decimal {
+            return self.figure(column);
+        }
+        self.value(column, count, "is not a whole count; export the table with counts as digits alone")
+    }
+
+    fn value(
+        &self,
+        column: Option<usize>,
+        of: impl Fn(&str) -> Option<f64>,
+        wrong: &str,
+    ) -> Result<Option<f64>, ReadError> {
         let Some(column) = column else { return Ok(None) };
         let text = self.text(column);
         if is_none(&text) {
             return Ok(None);
         }
-        match number(&text, self.comma_is_decimal) {
+        match of(&text) {
             Some(value) if value >= 0.0 => Ok(Some(value)),
             _ => {
                 let short: String = text.chars().take(40).collect();
                 let name = self.header.get(column).map(String::as_str);
-                Err(self.wrong(name, format!("{short:?} is not a count; export the table again as it is")))
+                Err(self.wrong(name, format!("{short:?} {wrong}")))
             }
         }
     }

@@ -157,7 +157,7 @@ pub(super) fn read(
                 csv.wrong(None, format!("one moment has more than {OBJECTS_MAX} files; export fewer"))
             );
         }
-        if let Some(ms) = csv.figure(columns.sample_ms)? {
+        if let Some(ms) = csv.count(columns.sample_ms)? {
             sample.seconds = Some(ms / 1e3);
         }
         if let Some(seconds) = csv.figure(columns.elapsed)? {
@@ -221,17 +221,20 @@ fn object(csv: &Csv<'_>, columns: &Columns) -> Result<Object, ReadError> {
         return Err(csv.wrong(None, "the row names no file; export the columns of database and file"));
     }
     let scaled = |column: Option<(usize, f64)>| -> Result<Option<f64>, ReadError> {
-        let value = csv.figure(column.map(|(at, _)| at))?;
+        // Bytes are whole, and megabytes need not be.
+        let at = column.map(|(at, _)| at);
+        let value =
+            if column.is_some_and(|(_, factor)| factor == 1.0) { csv.count(at) } else { csv.figure(at) }?;
         Ok(value.zip(column).map(|(value, (_, factor))| value * factor))
     };
     let mut counts = Counts::default();
-    counts.set(Counter::Reads, csv.figure(Some(columns.reads))?);
-    counts.set(Counter::Writes, csv.figure(Some(columns.writes))?);
+    counts.set(Counter::Reads, csv.count(Some(columns.reads))?);
+    counts.set(Counter::Writes, csv.count(Some(columns.writes))?);
     counts.set(Counter::ReadBytes, scaled(columns.read_bytes)?);
     counts.set(Counter::WriteBytes, scaled(columns.write_bytes)?);
-    counts.set(Counter::ReadMs, csv.figure(columns.read_ms)?);
-    counts.set(Counter::WriteMs, csv.figure(columns.write_ms)?);
-    counts.set(Counter::StallMs, csv.figure(columns.stall_ms)?);
+    counts.set(Counter::ReadMs, csv.count(columns.read_ms)?);
+    counts.set(Counter::WriteMs, csv.count(columns.write_ms)?);
+    counts.set(Counter::StallMs, csv.count(columns.stall_ms)?);
     Ok(Object {
         kind: kind_of_file(&database, &path, &csv.text_of(columns.described)),
         identity: Identity {
@@ -242,7 +245,16 @@ fn object(csv: &Csv<'_>, columns: &Columns) -> Result<Object, ReadError> {
         },
         table: None,
         measured: Measured::default(),
-        bytes: csv.figure(columns.size.map(|(at, _)| at))?,
+        bytes: size(csv, columns.size)?,
         counts,
     })
+}
+
+/// A size in the unit of its column; that of a column whose unit is a byte or a page is whole.
+fn size(csv: &Csv<'_>, column: Option<(usize, Option<SizeUnit>)>) -> Result<Option<f64>, ReadError> {
+    let at = column.map(|(at, _)| at);
+    match column {
+        Some((_, Some(SizeUnit::Bytes | SizeUnit::Pages))) => csv.count(at),
+        _ => csv.figure(at),
+    }
 }

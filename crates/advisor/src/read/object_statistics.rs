@@ -36,8 +36,8 @@ pub(super) fn read(
         if sample.objects.len() >= OBJECTS_MAX {
             return Err(csv.wrong(None, format!("there are more than {OBJECTS_MAX} objects; export fewer")));
         }
-        let reads = csv.figure(Some(physical))?;
-        let (logical, elapsed_us) = (csv.figure(logical)?, csv.figure(elapsed)?);
+        let reads = csv.count(Some(physical))?;
+        let (logical, elapsed_us) = (csv.count(logical)?, csv.count(elapsed)?);
         let name = csv.text(name);
         if let Some(because) = reads.and_then(|reads| doubt(reads, logical, elapsed_us)) {
             sample.traps.push(Trap::LogicalReads { object: name.clone(), because });

@@ -1,6 +1,6 @@
 //! Which kind of report a file is, by its first lines.
 
-use super::csv::{delimiter, plain};
+use super::csv::{TYPE_MARK, delimiter, plain};
 use super::{iostat, mysql_status, sar};
 use crate::evidence::Format;
 use crate::samples::{mysql, postgres};
@@ -72,7 +72,7 @@ pub(super) fn recognise(head: &[u8]) -> Result<Found, String> {
             false => Err("the page is no AWR report; give the report that awrrpt.sql writes".to_owned()),
         };
     }
-    let first = text.lines().next().unwrap_or_default();
+    let first = text.lines().find(|line| !line.starts_with(TYPE_MARK)).unwrap_or_default();
     if let Some(table) = of_header(first) {
         return Ok(table);
     }
@@ -97,7 +97,8 @@ pub(super) fn recognise(head: &[u8]) -> Result<Found, String> {
     Err(
         "the kind of file is not recognised; known are SQL Server file statistics with their header as CSV, sp_BlitzFirst, object \
          execution statistics, Perfmon CSV (relog), iostat -x, sar, AWR and Statspack, MySQL status, and files of \"tier0 advise \
-         collect\""
+         collect\"; if it is a table, its header may be missing: export it with column names (SSMS: Query Options, Results, \"Include \
+         column headers\")"
             .to_owned(),
     )
 }

@@ -3,6 +3,7 @@
 mod formats;
 mod hostile;
 mod mutated;
+mod segments;
 mod whole;
 
 use tier0_advisor::evidence::{Collector, Evidence, Object};

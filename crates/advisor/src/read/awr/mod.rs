@@ -6,8 +6,10 @@
 //! | `text` | tables of a text: columns by the ruler of dashes |
 //! | `html` | tables of a page |
 //! | `tables` | what tables mean |
+//! | `segments` | I/Os and times of segments |
 
 mod html;
+mod segments;
 mod tables;
 mod text;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::csv::plain;
 use super::super::error::ReadError;
 use super::super::number::number;
-use super::Table;
+use super::{Table, segments};
 use crate::evidence::{
     Collector, Counter, Counting, Counts, Format, HostPoint, Identity, Instance, Kind, Level, Measured,
     Object, Sample, kind_of_tablespace,
@@ -18,7 +18,8 @@ const BLOCK_BYTES: f64 = 8192.0;
 #[derive(Default)]
 pub(super) struct Report {
     objects: BTreeMap<Identity, Object>,
-    /// Blocks that segments read; bytes follow when the block size is known.
+    /// The tablespace of each segment.
+    homes: BTreeMap<Identity, String>,
     instance: Instance,
     host: Option<HostPoint>,
     cores: Option<f64>,
@@ -101,14 +102,9 @@ impl Report {
         if heading.contains("segments by physical reads") {
             let reads = with("physicalreads").or_else(|| exactly(&["reads"]));
             if let (Some(name), Some(reads)) = (with("objectname"), reads) {
-                self.segments(
-                    table,
-                    with("owner"),
-                    name,
-                    with("subobject"),
-                    with("objtype").or_else(|| with("type")),
-                    reads,
-                );
+                let kind = with("objtype").or_else(|| with("type"));
+                let names = [with("tablespace"), with("owner"), with("subobject"), kind];
+                self.segments(table, names, name, reads);
             }
             return;
         }
@@ -178,10 +174,8 @@ impl Report {
     fn segments(
         &mut self,
         table: &Table,
-        owner: Option<usize>,
+        [space, owner, part, kind]: [Option<usize>; 4],
         name: usize,
-        part: Option<usize>,
-        kind: Option<usize>,
         reads: usize,
     ) {
         for row in &table.rows {
@@ -200,6 +194,7 @@ impl Report {
                 _ => Kind::Table,
             };
             let identity = Identity { level: Level::Segment, database: cell(owner), name: whole, path: None };
+            self.homes.insert(identity.clone(), cell(space));
             self.add(Object {
                 identity,
                 kind,
@@ -257,27 +252,6 @@ impl Report {
         }
     }
 
-    /// Gives segments the time of as many blocks of tablespaces: they have none of their own.
-    fn time_segments(&mut self) {
-        let block = self.block_bytes.unwrap_or(BLOCK_BYTES);
-        // Temporary data has no segments here, and reads many blocks at once.
-        let spaces = self
-            .objects
-            .values()
-            .filter(|object| object.identity.level == Level::Tablespace && object.kind != Kind::Temp);
-        let timed = spaces.filter_map(|object| {
-            Some((object.counts.get(Counter::ReadMs)?, object.counts.get(Counter::ReadBytes)? / block))
-        });
-        let (ms, blocks) = timed.fold((0.0, 0.0), |(ms, blocks), (more, of)| (ms + more, blocks + of));
-        if blocks <= 0.0 {
-            return;
-        }
-        for object in self.objects.values_mut().filter(|object| object.identity.level == Level::Segment) {
-            let reads = object.counts.get(Counter::Reads);
-            object.counts.set(Counter::ReadMs, reads.map(|reads| reads * ms / blocks));
-        }
-    }
-
     fn add(&mut self, object: Object) {
         // A table that goes on over pages, or that a report of a cluster has for each instance.
         match self.objects.get_mut(&object.identity) {
@@ -330,12 +304,8 @@ impl Report {
         self.instance.transactions =
             self.transactions_s.zip(self.elapsed_s).map(|(per_s, seconds)| per_s * seconds);
         if self.objects.keys().any(|identity| identity.level == Level::Segment) {
-            sample.notes.push(
-                "AWR counts blocks, not I/Os, for segments, and lists only the largest; their read times are shares of those of \
-                 tablespaces"
-                    .to_owned(),
-            );
-            self.time_segments();
+            let block = self.block_bytes.unwrap_or(BLOCK_BYTES);
+            sample.notes.extend(segments::share_out(&mut self.objects, &self.homes, block));
         }
         sample.objects = self.objects.into_values().collect();
         (sample.instance, sample.host, sample.cores) = (self.instance, self.host, self.cores);
