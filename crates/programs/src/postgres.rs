@@ -117,6 +117,11 @@ impl Cluster {
         &self.socket
     }
 
+    /// Whether its user can enter a directory.
+    pub fn can_enter(&self, directory: &Path) -> bool {
+        output("test", self.command("test").arg("-x").arg(directory)).is_ok()
+    }
+
     /// One of PostgreSQL's programs, run as its user.
     fn command(&self, program: &str) -> Command {
         let mut command = command(program);

@@ -281,6 +281,36 @@ fn reports_of_other_loads_are_compared() {
     refuse(&memory, 2, &["first.json", "order-entry"]);
 }
 
+/// "The same settings" was said of runs on other machines and arrays, and text of a file commanded the terminal.
+#[test]
+fn what_makes_runs_incomparable_is_said() {
+    let directory = directory();
+    let at = directory.path();
+    let first = document(at, "first.json", &report("2026-01-01 00:00:00+00", 5.0));
+    let mut other = report("2026-01-01 00:00:00+00", 5.0);
+    other["ended_early"] = json!(true);
+    other["seconds"] = json!(7.0);
+    other["settings"]["isolation"] = json!("serializable");
+    other["server"] = json!("PostgreSQL \u{1b}[31m15");
+    let volume = json!({ "name": "lun0", "reads": 1, "read_bytes": 1, "read_p95_ms": null, "writes": 1, "write_bytes": 1,
+        "write_p95_ms": null, "flushes": 1, "errors": 0 });
+    other["array_io"] = json!({ "volumes": [volume] });
+    let second = document(at, "second.json", &other);
+    let told = succeed(&["bench", "compare", text(&first), text(&second)]);
+    for words in [
+        "the second run ended early, after 7 s",
+        "isolation: read-committed and serializable",
+        "volumes of the array: none and lun0",
+        "\\u{1b}[31m",
+    ] {
+        assert!(told.contains(words), "{words} is missing: {told}");
+    }
+    assert!(!told.contains('\u{1b}'), "{told}");
+    other["version"] = json!(99);
+    let newer = document(at, "newer.json", &other);
+    refuse(&["bench", "compare", text(&first), text(&newer)], 2, &["newer.json", "form 99"]);
+}
+
 /// Every user of the machine got a superuser's session, and with that a shell as the user `postgres`.
 #[test]
 fn the_server_of_a_scene_is_closed_to_other_users() {

@@ -8,7 +8,7 @@ use tier0_units::counted;
 use super::{Database, watched};
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::output::{align_right, json, print, rendered, table, wrapped};
+use crate::output::{align_right, escaped_lines, json, print, rendered, table, wrapped};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,7 +36,7 @@ pub(crate) struct Check {
 pub(crate) fn run(verb: &Check, global: &Global) -> Result<(), Failure> {
     let address = verb.database.address()?;
     let (checked, _) = watched(global, |watch| check(&address, verb.load, watch))?;
-    print(&if verb.json { json(&checked) } else { text(&checked) })?;
+    print(&if verb.json { json(&checked) } else { escaped_lines(&text(&checked)) })?;
     verdict(&checked)
 }
 

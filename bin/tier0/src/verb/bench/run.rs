@@ -82,9 +82,10 @@ pub(crate) fn run(verb: &Run, global: &Global) -> Result<(), Failure> {
             }
             ended => ended,
         })?;
-    verb.html.as_deref().map_or(Ok(()), |path| page::write(&report, path))?;
     print(&if verb.json { json(&report) } else { report::text(&report) })?;
+    let written = verb.html.as_deref().map_or(Ok(()), |path| page::write(&report, path));
     failed?;
+    written?;
     match report.ended_early {
         true => Err(Failure::Interrupted),
         false => Ok(()),

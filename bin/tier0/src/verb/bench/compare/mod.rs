@@ -17,7 +17,7 @@ use tier0_bench::run::report::RunReport;
 use tier0_lab::predict::{Prediction, PredictionError};
 
 use crate::failure::Failure;
-use crate::output::{json, print};
+use crate::output::{escaped_lines, json, print};
 use crate::text_file;
 
 const EXAMPLES: &str = "\
@@ -30,6 +30,9 @@ Examples:
 The files are output of \"tier0 bench run --json\" or \"tier0 bench scene --json\";
 the first one may be output of \"tier0 bench predict\". Exits with 3 if a
 prediction was changed after it was sealed.";
+
+/// The form of reports that can be compared.
+const REPORT_VERSION: u32 = 1;
 
 /// Which reports.
 #[derive(Args, Debug)]
@@ -67,10 +70,28 @@ pub(crate) fn run(verb: &Compare) -> Result<(), Failure> {
     if Prediction::is_one(&first) {
         let predicted = Prediction::read(&first, &verb.first.display().to_string())?;
         let judged = prediction::Judged::of(&predicted, &measured);
-        return print(&if verb.json { json(&judged) } else { prediction::text(&judged) });
+        return print(&if verb.json { json(&judged) } else { escaped_lines(&prediction::text(&judged)) });
     }
     let compared = runs::Comparison::of(&run_of(first, &verb.first)?, &measured);
-    print(&if verb.json { json(&compared) } else { runs::text(&compared) })
+    print(&if verb.json { json(&compared) } else { escaped_lines(&runs::text(&compared)) })
+}
+
+/// A line for each report of a run that did not last as long as it should have.
+fn early<'a>(reports: impl IntoIterator<Item = (&'a str, &'a RunReport)>) -> Vec<String> {
+    let early = reports.into_iter().filter(|(_, report)| report.ended_early);
+    early.map(|(which, report)| format!("{which} ended early, after {:.0} s", report.seconds)).collect()
+}
+
+/// The volumes that the array counted; none where none was asked.
+fn volumes(report: &RunReport) -> String {
+    let names = report.array_io.iter().flat_map(|io| &io.volumes).map(|volume| volume.name.as_str());
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// The processors of the machine.
+fn cores(report: &RunReport) -> String {
+    report.processor.as_ref().map_or("not measured".to_owned(), |used| used.cores.to_string())
 }
 
 /// A report of a run.
@@ -84,6 +105,13 @@ fn document(path: &Path) -> Result<Value, Failure> {
 
 fn run_of(value: Value, path: &Path) -> Result<RunReport, Failure> {
     match Form::deserialize(value) {
+        Ok(Form::Run(report) | Form::Scene { run: report }) if report.version != REPORT_VERSION => {
+            Err(Failure::Input(format!(
+                "{} is a report of form {}, and this version reads form {REPORT_VERSION}; use the version of tier0 that made it",
+                path.display(),
+                report.version
+            )))
+        }
         Ok(Form::Run(report) | Form::Scene { run: report }) => Ok(*report),
         Err(error) => Err(not_a_report(path, &error)),
     }

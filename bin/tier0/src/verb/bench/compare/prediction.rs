@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tier0_bench::run::report::RunReport;
 use tier0_bench::run::tally::Quantiles;
-use tier0_lab::predict::{Prediction, RunFigures, RunSettings};
+use tier0_lab::predict::{Prediction, RunFigures};
 
 use super::super::report::figure;
-use crate::output::{align_right, rendered, table, wrapped};
+use crate::output::{align_right, escaped, rendered, table, wrapped};
 
 /// A figure that was predicted.
 #[derive(Debug, Serialize)]
@@ -51,6 +51,8 @@ pub(super) struct Judged {
     /// Whether it was made before the run.
     made: Order,
     sha256: String,
+    /// A line if the run ended early.
+    early: Vec<String>,
     /// What differs between the run that was predicted and the one that was done.
     settings: Vec<Setting>,
     figures: Vec<Figure>,
@@ -65,7 +67,8 @@ impl Judged {
             run_at: run.started.clone(),
             made: Order::of(&prediction.made, &run.started),
             sha256: prediction.sha256.clone(),
-            settings: settings(&prediction.settings, run),
+            early: super::early([("the run", run)]),
+            settings: settings(prediction, run),
             figures: figures(&prediction.figures, run),
             objects: objects(&prediction.figures, run),
         }
@@ -90,7 +93,8 @@ impl Figure {
     }
 }
 
-fn settings(predicted: &RunSettings, run: &RunReport) -> Vec<Setting> {
+fn settings(prediction: &Prediction, run: &RunReport) -> Vec<Setting> {
+    let predicted = &prediction.settings;
     let own = &run.settings;
     let rate = |rate: Option<f64>| rate.map_or("none".to_owned(), |rate| rate.to_string());
     // Reports of older versions do not tell the buffer.
@@ -109,8 +113,13 @@ fn settings(predicted: &RunSettings, run: &RunReport) -> Vec<Setting> {
         ("home", predicted.home.clone(), own.home.clone().unwrap_or_default()),
         ("mix", predicted.mix.clone(), own.mix.clone().unwrap_or_default()),
         ("buffer, bytes", predicted.buffer_bytes.to_string(), buffer.to_string()),
+        // The model's sessions are those of the default.
+        ("isolation", "read-committed".to_owned(), own.isolation.clone()),
     ];
-    let differ = all.into_iter().filter(|(_, predicted, run)| predicted != run);
+    // What is not known of the run differs from nothing.
+    let cores = prediction.case["host"]["cores"].as_u64().filter(|_| run.processor.is_some());
+    let cores = cores.map(|cores| ("cores", cores.to_string(), super::cores(run)));
+    let differ = all.into_iter().chain(cores).filter(|(_, predicted, run)| predicted != run);
     differ.map(|(name, predicted, run)| Setting { name, predicted, run }).collect()
 }
 
@@ -175,16 +184,17 @@ pub(super) fn text(judged: &Judged) -> String {
         ),
     };
     let differ = judged.settings.iter().map(|Setting { name, predicted, run }| {
-        wrapped(&format!("  {name}: predicted for {predicted}, run with {run}"), "    ") + "\n"
+        wrapped(&escaped(&format!("  {name}: predicted for {predicted}, run with {run}")), "    ") + "\n"
     });
     let differ: String = differ.collect();
     let heading = match differ.is_empty() {
         true => "the run has the settings that were predicted\n".to_owned(),
         false => format!("ANOTHER RUN THAN THE ONE PREDICTED; settings that differ\n{differ}"),
     };
+    let early: String = judged.early.iter().map(|line| format!("{line}\n")).collect();
     format!(
-        "{}\n{heading}\n{}\n\ndatabase reads per transaction, blocks\n{}\n",
-        wrapped(&order, "  "),
+        "{}\n{early}{heading}\n{}\n\ndatabase reads per transaction, blocks\n{}\n",
+        wrapped(&escaped(&order), "  "),
         rows(&judged.figures, "figure"),
         rows(&judged.objects, "object")
     )
@@ -195,7 +205,7 @@ fn rows(figures: &[Figure], what: &str) -> String {
     for one in figures {
         let error = one.error_percent.map_or("-".to_owned(), |error| format!("{error:+.1} %"));
         rows.add_row([
-            one.name.clone(),
+            escaped(&one.name),
             one.predicted.map_or("not modelled".to_owned(), figure),
             one.measured.map_or("not measured".to_owned(), figure),
             error,

@@ -5,7 +5,7 @@ use tier0_bench::run::report::{PerTransaction, RunReport};
 use tier0_bench::run::tally::Quantiles;
 
 use super::super::report::{figure, scale};
-use crate::output::{align_right, rendered, table, wrapped};
+use crate::output::{align_right, escaped, rendered, table, wrapped};
 
 /// A figure of both.
 #[derive(Serialize)]
@@ -29,13 +29,19 @@ struct Setting {
 /// Two runs.
 #[derive(Serialize)]
 pub(super) struct Comparison {
+    /// A line for each run that ended early.
+    early: Vec<String>,
     settings: Vec<Setting>,
     figures: Vec<Figure>,
 }
 
 impl Comparison {
     pub(super) fn of(first: &RunReport, second: &RunReport) -> Comparison {
-        Comparison { settings: settings(first, second), figures: figures(first, second) }
+        Comparison {
+            early: super::early([("the first run", first), ("the second run", second)]),
+            settings: settings(first, second),
+            figures: figures(first, second),
+        }
     }
 }
 
@@ -50,6 +56,8 @@ fn settings(first: &RunReport, second: &RunReport) -> Vec<Setting> {
         told.push(("server".to_owned(), report.server.clone()));
         told.push(("load".to_owned(), report.workload.clone()));
         told.push(("size".to_owned(), scale(report)));
+        told.push(("volumes of the array".to_owned(), super::volumes(report)));
+        told.push(("cores".to_owned(), super::cores(report)));
         told
     };
     let (first, second) = (of(first), of(second));
@@ -121,14 +129,15 @@ pub(super) fn text(comparison: &Comparison) -> String {
     let told = |value: Option<f64>| value.map_or("not measured".to_owned(), figure);
     for one in &comparison.figures {
         let ratio = one.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
-        rows.add_row([one.name.clone(), told(one.first), told(one.second), ratio]);
+        rows.add_row([escaped(&one.name), told(one.first), told(one.second), ratio]);
     }
     align_right(&mut rows, 1..4);
     let differ = comparison.settings.iter().map(|setting| {
         let Setting { name, first, second } = setting;
-        wrapped(&format!("  {name}: {first} and {second}"), "    ") + "\n"
+        wrapped(&escaped(&format!("  {name}: {first} and {second}")), "    ") + "\n"
     });
     let differ: String = differ.collect();
     let heading = if differ.is_empty() { "the same settings\n" } else { "settings that differ\n" };
-    format!("{heading}{differ}\n{}\n", rendered(&rows))
+    let early: String = comparison.early.iter().map(|line| format!("{line}\n")).collect();
+    format!("{early}{heading}{differ}\n{}\n", rendered(&rows))
 }

@@ -18,6 +18,7 @@ use tier0_bench::watch::Watch;
 use tier0_programs::postgres::Cluster;
 use tier0_programs::tools;
 
+use super::super::page::own_rate;
 use super::super::report::{figure, headline};
 use super::super::run::Array;
 use super::place::Place;
@@ -191,7 +192,7 @@ pub(super) fn text(alone: &RunReport, phases: &[Phase]) -> String {
     if phases.is_empty() {
         return String::new();
     }
-    let (name, unit_s) = headline(alone);
+    let (name, _) = headline(alone);
     let mut rows = table(&[
         "measured",
         name,
@@ -204,7 +205,6 @@ pub(super) fn text(alone: &RunReport, phases: &[Phase]) -> String {
         "streams read MB/s",
     ]);
     let mut add = |what: String, run: &RunReport, streams: Option<&RunReport>| {
-        let all: u64 = run.series.iter().map(|second| second.headline).sum();
         let time = |of: fn(&tier0_bench::run::tally::Quantiles) -> f64| {
             run.response_ms.as_ref().map_or("-".to_owned(), |times| figure(of(times)))
         };
@@ -213,7 +213,7 @@ pub(super) fn text(alone: &RunReport, phases: &[Phase]) -> String {
         let told = |value: Option<f64>| value.map_or("-".to_owned(), figure);
         rows.add_row([
             what,
-            figure(all as f64 / run.seconds * unit_s),
+            figure(own_rate(run)),
             time(|times| times.mean),
             time(|times| times.p50),
             time(|times| times.p95),

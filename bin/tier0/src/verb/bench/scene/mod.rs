@@ -36,7 +36,7 @@ use super::{check as check_verb, page, report};
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::logging;
-use crate::output::{json, print};
+use crate::output::{escaped_lines, json, print};
 use crate::signals::Signals;
 use crate::verb::lab::check_writable;
 
@@ -74,7 +74,7 @@ const MEMORY_OF_SCAN: ByteCount = ByteCount::mib(24);
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Scene {
-    /// The directory, which must be empty or absent
+    /// The directory, which must be empty or absent; all lies in its subdirectory tier0-scene
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     #[command(flatten)]
@@ -154,13 +154,14 @@ pub(crate) fn run(verb: &Scene, global: &Global) -> Result<(), Failure> {
         false => place.remove()?,
     }
     let outcome = done?;
-    verb.html.as_deref().map_or(Ok(()), |path| page::write(&outcome.run, path))?;
     let checked = check_verb::verdict(&outcome.check);
     let text = || {
         let beside = beside::text(&outcome.run, &outcome.beside);
         format!("{}\n{beside}{}", report::text(&outcome.run), check_verb::text(&outcome.check))
     };
-    print(&if verb.json { json(&outcome) } else { text() })?;
+    // The report is told first: a page that cannot be written loses nothing.
+    print(&if verb.json { json(&outcome) } else { escaped_lines(&text()) })?;
+    verb.html.as_deref().map_or(Ok(()), |path| page::write(&outcome.run, path))?;
     match outcome.run.ended_early {
         true => Err(Failure::Interrupted),
         false => checked,

@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 
 use tier0_bench::load::Scale;
 use tier0_catalog::Catalog;
+use tier0_programs::postgres::Cluster;
+use tier0_programs::tools;
 
 use super::Scene;
 use crate::failure::Failure;
+use crate::output::escaped;
 
 /// A longer path does not fit a unix socket's address.
 const SOCKET_PATH_MAX: usize = 107;
@@ -23,10 +26,16 @@ const SECOND_MORE_MIB: u64 = 512;
 /// Scale factor 1 of decision support with its indexes, and what sorts put into files.
 const FACTOR_MIB: f64 = 3072.0;
 
+/// The directory of everything that a scene makes, in the one that was named.
+const OWN: &str = "tier0-scene";
+
 /// The scene's directory.
 pub(super) struct Place {
+    /// Its own, which others than root and PostgreSQL's user cannot enter.
     pub(super) directory: PathBuf,
-    /// Whether the scene has made it.
+    /// The one that was named.
+    named: PathBuf,
+    /// Whether the scene has made that too.
     is_new: bool,
 }
 
@@ -42,19 +51,31 @@ impl Place {
         };
         let is_new = !wanted.exists();
         std::fs::create_dir_all(wanted).map_err(failed)?;
+        if wanted.join(OWN).exists() {
+            return Err(Failure::Input(format!(
+                "{} is of a scene that was kept or killed; end what still runs there, unmount what is below it and remove it, or name another directory",
+                wanted.join(OWN).display()
+            )));
+        }
         if std::fs::read_dir(wanted).map_err(failed)?.next().is_some() {
             return Err(Failure::Input(format!(
                 "the directory {} is not empty; name an empty or a new one",
                 wanted.display()
             )));
         }
-        // The database's user enters it.
-        std::fs::set_permissions(wanted, std::fs::Permissions::from_mode(0o755)).map_err(failed)?;
-        let directory = std::fs::canonicalize(wanted).map_err(failed)?;
-        let place = Place { directory, is_new };
+        if is_new {
+            // The database's user enters it. One that existed keeps its mode.
+            std::fs::set_permissions(wanted, PermissionsExt::from_mode(0o755)).map_err(failed)?;
+        }
+        let named = std::fs::canonicalize(wanted).map_err(failed)?;
+        let place = Place { directory: named.join(OWN), named, is_new };
         let written = place.check().and_then(|()| {
             let text = array_text(verb, &place.directory)?;
-            std::fs::write(place.array(), text).map_err(failed)
+            std::fs::create_dir(&place.directory).map_err(failed)?;
+            tools::run("chgrp", &["postgres", &place.directory.display().to_string()])?;
+            std::fs::set_permissions(&place.directory, PermissionsExt::from_mode(0o710)).map_err(failed)?;
+            std::fs::write(place.array(), text).map_err(failed)?;
+            place.can_be_entered()
         });
         if written.is_err() {
             place.remove()?;
@@ -74,6 +95,18 @@ impl Place {
         }
     }
 
+    /// PostgreSQL's user reaches its files below directories whose modes the scene leaves alone.
+    fn can_be_entered(&self) -> Result<(), Failure> {
+        match Cluster::of(&self.directory, &self.directory)?.can_enter(&self.directory) {
+            true => Ok(()),
+            false => Err(Failure::Input(format!(
+                "the user postgres cannot enter {}; let others pass (chmod o+x) this directory and those above it, or name another \
+                 one",
+                self.named.display()
+            ))),
+        }
+    }
+
     /// A path in it.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
@@ -84,20 +117,30 @@ impl Place {
         self.path("array.toml")
     }
 
-    /// Removes what the scene has made.
+    /// Removes what the scene has made; files of others stay.
     pub(super) fn remove(&self) -> Result<(), Failure> {
-        let removed = match self.is_new {
-            true => std::fs::remove_dir_all(&self.directory),
-            false => std::fs::read_dir(&self.directory).and_then(|entries| {
-                entries.flatten().try_for_each(|entry| match entry.path().is_dir() {
-                    true => std::fs::remove_dir_all(entry.path()),
-                    false => std::fs::remove_file(entry.path()),
-                })
-            }),
+        let failed = |error: std::io::Error| {
+            let shown = self.directory.display();
+            Failure::Run(format!("cannot remove {shown}: {error}; remove it by hand"))
         };
-        removed.map_err(|error| {
-            Failure::Run(format!("cannot remove {}: {error}; remove it by hand", self.directory.display()))
-        })
+        match std::fs::remove_dir_all(&self.directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let mut foreign: Vec<String> = Vec::new();
+        for entry in std::fs::read_dir(&self.named).map_err(failed)? {
+            foreign.push(escaped(&entry.map_err(failed)?.file_name().to_string_lossy()));
+        }
+        match (foreign.is_empty(), self.is_new) {
+            (true, true) => std::fs::remove_dir(&self.named).map_err(failed)?,
+            (true, false) => {}
+            (false, _) => tracing::warn!(
+                "{} stays: the scene did not make {} in it",
+                self.named.display(),
+                foreign.join(", ")
+            ),
+        }
+        Ok(())
     }
 }
 
@@ -193,6 +236,28 @@ mod tests {
                     assert!(!error.is_empty() && words.contains(error), "{arguments:?}: {words}");
                 }
             }
+        }
+    }
+
+    /// A file that a user had put there during the run was removed too.
+    #[test]
+    fn what_a_scene_did_not_make_stays() {
+        for is_new in [true, false] {
+            let temporary = tempfile::tempdir().expect("a directory");
+            let named = temporary.path().join("scene");
+            let place = Place { directory: named.join(OWN), named: named.clone(), is_new };
+            let make = || {
+                std::fs::create_dir_all(place.path("mnt")).expect("made");
+                std::fs::write(place.array(), "").expect("written");
+            };
+            make();
+            std::fs::write(named.join("notes"), "mine").expect("written");
+            place.remove().expect("removed");
+            assert!(!place.directory.exists() && named.join("notes").exists());
+            std::fs::remove_file(named.join("notes")).expect("removed");
+            make();
+            place.remove().expect("removed");
+            assert_eq!(named.exists(), !is_new);
         }
     }
 }
