@@ -125,7 +125,7 @@ fn the_demo_shows_hot_extents_that_move_to_flash() {
 fn the_demo_predicts_what_flash_is_worth_to_a_database() {
     let directory = directory();
     let place = directory.path().join("demo");
-    let shown = json(&once("500ms", &["--no-predictions", "--no-caches", "--no-tier"], &place));
+    let shown = json(&once("1ms", &["--no-predictions", "--no-caches", "--no-tier"], &place));
     let cases = shown["database"]["cases"].as_array().expect("cases");
     let names: Vec<&str> = cases.iter().filter_map(|case| case["name"].as_str()).collect();
     assert_eq!(names, ["now", "read cache on the SSDs", "tier, after 50 s", "all on SSDs"]);
@@ -226,6 +226,6 @@ fn a_demo_takes_time() {
     refuse(&["demo", "--time", "0s", "--dir", text(&place)], 2, &["--time", "use a longer one"]);
     assert!(!place.exists());
     let shown =
-        json(&once("1ms", &["--no-predictions", "--no-caches", "--no-tier", "--no-database"], &place));
+        json(&once("500ms", &["--no-predictions", "--no-caches", "--no-tier", "--no-database"], &place));
     assert!(shown["measured"]["all"]["iops"].as_f64().is_some_and(|iops| iops > 0.0), "{shown}");
 }
