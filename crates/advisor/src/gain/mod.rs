@@ -175,11 +175,15 @@ impl Model {
             read_ms: self.flash.read_ms * factor,
             write_ms: self.flash.write_ms * factor,
         };
+        // Alternatives that do not differ are solved once: an advice asks for the gain of each object.
+        let all = self.busy * self.cores;
+        let computes = if self.computing < all { vec![self.computing, all] } else { vec![all] };
+        let shrinking: &[bool] = if self.other > 0.0 { &[false, true] } else { &[false] };
         let mut answers = Vec::new();
-        for compute in [self.computing, self.busy * self.cores] {
+        for compute in computes {
             for writes in [0.0, 1.0] {
                 for queues in [false, true] {
-                    for shrinks in [false, true] {
+                    for &shrinks in shrinking {
                         for factor in [1.0, FLASH_SLOW] {
                             let open = Open { compute, writes, queues, shrinks };
                             answers.push(self.solve(moved, open, times(factor)));
@@ -196,7 +200,7 @@ impl Model {
         // Where all processors are at work, other work does not give way by itself.
         let expected = match self.busy < FULL {
             true => mean(self.computing),
-            false => 0.5 * (mean(self.computing) + mean(self.busy * self.cores)),
+            false => 0.5 * (mean(self.computing) + mean(all)),
         };
         let low = answers.iter().copied().fold(f64::INFINITY, f64::min);
         let high = answers.iter().copied().fold(f64::NEG_INFINITY, f64::max);

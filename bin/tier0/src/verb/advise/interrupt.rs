@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::signals::Signals;
 
-/// How often a signal is looked for.
+/// The time between two checks for a signal.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// What `waited` gives; none if a signal comes before.

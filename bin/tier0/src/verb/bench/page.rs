@@ -57,7 +57,7 @@ fn figures(run: &RunReport) -> Figures {
     }
 }
 
-/// The run's own measure, as its report has it: the series lacks what ended after its last full second.
+/// The run's own measure, as its report has it.
 pub(super) fn own_rate(run: &RunReport) -> f64 {
     run.queries_per_hour.or(run.nopm).or(run.trade_results_per_second).unwrap_or(0.0)
 }
